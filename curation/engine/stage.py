@@ -1,0 +1,140 @@
+"""What a stage is to the engine: a function, its parameters, and the tables it reads and makes.
+
+A stage module defines ``STAGE = Stage(...)`` and its ``run(ctx)``. It reads tables through ``ctx``, calls algorithms,
+writes parts through ``ctx``; it never learns where anything lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from curation.domain import Domain
+    from curation.engine.recipe import LogSource
+
+__all__ = ["Account", "Context", "Params", "Part", "Stage"]
+
+
+class Params(BaseModel):
+    """Base of a stage's section in the recipe: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Rows and weights (raw rows behind them) that a part of a stage took in and what became of them.
+
+    Rejected rows are counted by the engine from what the stage wrote to ``rejects``. ``weight_out`` is the weight of
+    the kept rows with that of the merged rows added, so that it is what the next stage takes in.
+    """
+
+    rows_in: int
+    kept: int
+    merged: int = 0
+    failed: int = 0
+    added: int = 0
+    weight_in: int = 0
+    weight_out: int = 0
+    weight_failed: int = 0
+
+
+class Part(Protocol):
+    """One restartable piece of a stage's output; it becomes visible as a whole or not at all."""
+
+    done: bool
+    """True when an earlier, interrupted run finished this part: skip the work."""
+
+    def write(self, table: str, frame: pl.DataFrame) -> None:
+        """Append ``frame`` to ``table``: validated against its contract, columns put in the contract's order."""
+
+    def reject(self, frame: pl.DataFrame) -> None:
+        """Refuse rows: ``reason`` (str), ``weight`` (int) and ``query_id`` or ``file`` with ``row``; ``text`` if known."""
+
+    def account(self, account: Account) -> None:
+        """Say what became of the rows this part took in; called at most once a part."""
+
+    def metric(self, name: str, value: float, unit: str) -> None:
+        """Report a number of the stage's own work; names are unique within the stage."""
+
+
+class Context(Protocol):
+    """What the engine lends a stage for one run."""
+
+    params: Any
+    """The stage's section of the recipe, an instance of its ``Stage.params``."""
+    seed: int
+    """Seed of the recipe; every random choice starts from it."""
+    workers: int
+    """Threads the stage may use. It must not change the result."""
+    memory: int
+    """Bytes the stage should stay under. It must not change the result."""
+    scratch: Path
+    """A private empty directory for spilling; removed when the stage ends."""
+    log: LogSource
+    """The raw log of the recipe; only for stages with ``source="log"``."""
+    domain: Domain
+    """The loaded domain; only for stages with ``uses_domain``."""
+
+    def scan(self, table: str, columns: list[str] | None = None) -> pl.LazyFrame:
+        """A declared input table, lazily, rows in the contract's order."""
+
+    def read(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """A declared input table in memory, rows in the contract's order."""
+
+    def files(self, table: str) -> list[Path]:
+        """The Parquet files of an input table, in order."""
+
+    def rows(self, table: str) -> int:
+        """Number of rows of an input table, from its manifest."""
+
+    def part(self, name: str = "0000") -> AbstractContextManager[Part]:
+        """Open a part. Parts are concatenated in the order of their names; use zero-padded numbers."""
+
+    def progress(self, done: int, total: int, note: str = "") -> None:
+        """Tell the person how far the stage is, in rows."""
+
+    def track(self, items: list[Any], note: str = "") -> Iterator[Any]:
+        """Iterate over ``items`` while reporting progress."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Declaration of a stage.
+
+    Attributes:
+        name: Name in recipe, ledger and command line.
+        run: The work; called with a :class:`Context`.
+        params: Pydantic model of its recipe section; every field has a default.
+        reads: Tables it needs.
+        makes: Tables it writes (``rejects`` and ``metrics`` need not be named).
+        title: One line for progress and help.
+        after: Stage whose kept rows it takes in; the engine checks that counts and weights agree.
+        source: ``"log"`` when it reads the raw log.
+        uses_domain: Whether the domain files are an input.
+        shared: Recipe sections of other stages it also reads (as ``ctx.shared[name]``).
+        libraries: Distributions whose version shapes the output, so that it is part of the key.
+        version: Raised by hand when the output changes for a reason that the code's hash cannot see.
+        free: Parameters that do not shape the output (batch sizes and the like), left out of the key.
+    """
+
+    name: str
+    run: Callable[[Any], None]
+    params: type[Params]
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    title: str = ""
+    after: str | None = None
+    source: str | None = None
+    uses_domain: bool = False
+    shared: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    version: int = 1
+    free: tuple[str, ...] = ()

@@ -1,0 +1,23 @@
+"""The contract of `semantic_groups`."""
+
+from __future__ import annotations
+
+import dataframely as dy
+import polars as pl
+
+
+class SemanticGroups(dy.Schema):
+    """A row is an annotated query and its representative within its bucket after the semantic level."""
+
+    query_id = dy.UInt64(primary_key=True, description="`queries.query_id`")
+    representative_id = dy.UInt64(description="the kept query that stands for it; itself when it is kept")
+    similarity = dy.Float32(min=0, max=1.0001, description="cosine similarity to the representative; 1 for itself")
+    group_count = dy.Int64(min=0, description="raw rows the representative's whole group stands for")
+    bucket = dy.String(
+        min_length=1, description="<primary, secondary>: `primary|secondary+secondary`, secondaries sorted"
+    )
+
+    @dy.rule()
+    def kept_is_itself(cls) -> pl.Expr:
+        """A representative stands for itself with similarity 1."""
+        return (pl.col("query_id") != pl.col("representative_id")) | (pl.col("similarity") > 0.999)

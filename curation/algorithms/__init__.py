@@ -1,0 +1,1 @@
+"""Pure functions over arrays and Arrow buffers."""

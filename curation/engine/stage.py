@@ -56,7 +56,7 @@ class Part(Protocol):
         """Append ``frame`` to ``table``: validated against its contract, columns put in the contract's order."""
 
     def reject(self, frame: pl.DataFrame) -> None:
-        """Refuse rows: ``reason`` (str), ``weight`` (int) and ``query_id`` or ``file`` with ``row``; ``text`` if known."""
+        """Refuse rows: columns ``reason``, ``weight``, and ``query_id`` or ``file`` and ``row``; ``text`` if known."""
 
     def account(self, account: Account) -> None:
         """Say what became of the rows this part took in; called at most once a part."""
@@ -71,13 +71,17 @@ class Context(Protocol):
     params: Any
     """The stage's section of the recipe, an instance of its ``Stage.params``."""
     seed: int
-    """Seed of the recipe; every random choice starts from it."""
+    """Seed of the recipe; every random choice starts from it. Only for stages that are ``seeded``."""
     workers: int
     """Threads the stage may use. It must not change the result."""
     memory: int
     """Bytes the stage should stay under. It must not change the result."""
+    shared: dict[str, Any]
+    """The other recipe sections named in ``Stage.shared``, by section name."""
     scratch: Path
     """A private empty directory for spilling; removed when the stage ends."""
+    keep: Path
+    """A private directory that survives a kill: the same stage with the same key finds it again until it is built."""
     log: LogSource
     """The raw log of the recipe; only for stages with ``source="log"``."""
     domain: Domain
@@ -122,6 +126,7 @@ class Stage:
         shared: Recipe sections of other stages it also reads (as ``ctx.shared[name]``).
         libraries: Distributions whose version shapes the output, so that it is part of the key.
         version: Raised by hand when the output changes for a reason that the code's hash cannot see.
+        seeded: Whether it makes random choices, so that the recipe's seed is part of the key.
         free: Parameters that do not shape the output (batch sizes and the like), left out of the key.
     """
 
@@ -138,3 +143,4 @@ class Stage:
     libraries: tuple[str, ...] = ()
     version: int = 1
     free: tuple[str, ...] = ()
+    seeded: bool = True

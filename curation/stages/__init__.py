@@ -1,0 +1,1 @@
+"""One module a stage: thin, reads tables, calls algorithms, writes tables."""

@@ -1,0 +1,1 @@
+"""Everything that asks for judgement, behind one interface."""

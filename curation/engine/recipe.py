@@ -1,0 +1,233 @@
+"""The recipe: one YAML file that says which log, which domain, which stages with which parameters."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from curation.engine.stage import Params, Stage
+from curation.errors import CurationError
+
+__all__ = ["LogSource", "Recipe", "RunOptions", "input_files"]
+
+RECIPE_NAME = "recipe.yaml"
+
+
+class LogSource(BaseModel):
+    """Where the raw log lies and what its columns are called."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: Path = Field(description="directory, file or glob; relative to the recipe")
+    format: Literal["auto", "parquet", "csv", "jsonl"] = Field("auto", description="auto goes by the file names")
+    text: str = Field("query", description="column with the query text")
+    time: str | None = Field(None, description="column with the time stamp, if there is one")
+    source: str | None = Field(None, description="column that says where a row came from, if there is one")
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        from curation.engine.readers import log_files
+
+        return log_files(self.path, self.format)
+
+    def files(self) -> list[Path]:
+        """The log's files, sorted by path."""
+        return self._files
+
+    @property
+    def root(self) -> Path:
+        """The directory that file names in tables are relative to."""
+        if self.path.is_dir():
+            return self.path
+        parts = self.path.parts
+        magic = next((i for i, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts) - 1)
+        return Path(*parts[:magic])
+
+
+class RunOptions(BaseModel):
+    """How to run; nothing here shapes a result, so nothing here makes a table stale."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workers: int = Field(0, ge=0, description="threads; 0 takes every core this process may use")
+    memory_gb: float = Field(8.0, gt=0, description="memory the stages should stay under")
+    log_level: Literal["debug", "info", "warning"] = Field("info", description="how much is said")
+
+    @property
+    def threads(self) -> int:
+        """``workers``, or the number of usable cores where it is 0."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+
+class _Head(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    log: LogSource
+    domain: str = Field("map_travel", description="a shipped domain or a directory with domain files")
+    seed: int = Field(20251224, ge=0, description="seed of every random choice")
+    run: RunOptions = RunOptions()
+
+
+def input_files(params: Params) -> dict[str, Path]:
+    """The parameters that name a file whose content is an input: field name to absolute path, unset ones left out."""
+    found = {}
+    for name, field in type(params).model_fields.items():
+        extra = field.json_schema_extra
+        if isinstance(extra, dict) and extra.get("input_file") and getattr(params, name) is not None:
+            found[name] = Path(getattr(params, name))
+    return found
+
+
+class _Lines:
+    """Finds the line of a key in the YAML the person wrote, for error messages only."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def where(self, location: tuple[Any, ...]) -> str:
+        if self._path is None:
+            return "recipe"
+        from ruamel.yaml import YAML
+
+        node, line = YAML().load(self._path.read_text(encoding="utf-8")), 1
+        for step in location:
+            data = getattr(getattr(node, "lc", None), "data", None) or {}
+            if step not in data:
+                break
+            line = data[step][0] + 1
+            node = node[step]
+        return f"{self._path}, line {line}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A validated recipe.
+
+    Attributes:
+        path: The recipe file; None for one made in memory.
+        root: Directory that relative paths start from.
+        log, domain, seed, run: The head of the recipe.
+        sections: Parameters of every stage, defaults filled in, input files as absolute paths.
+    """
+
+    path: Path | None
+    root: Path
+    log: LogSource
+    domain: str
+    seed: int
+    run: RunOptions
+    sections: dict[str, Params]
+
+    @classmethod
+    def load(cls, path: str | Path, stages: Mapping[str, Stage] | None = None) -> Recipe:
+        """Read the recipe file, or the ``recipe.yaml`` of a workspace directory.
+
+        Raises:
+            CurationError: It is missing, is not YAML, or has an unknown key or a wrong value; the line is named.
+        """
+        path = Path(path)
+        if path.is_dir():
+            path = path / RECIPE_NAME
+        if not path.is_file():
+            raise CurationError(
+                f"there is no recipe at {path}", "Make a workspace with `curate init DIR`, or name a recipe file."
+            )
+        return cls.from_dict(_parse_yaml(path), root=path.parent, path=path, stages=stages)
+
+    @classmethod
+    def from_dict(
+        cls,
+        document: Mapping[str, Any],
+        *,
+        root: str | Path = ".",
+        path: Path | None = None,
+        stages: Mapping[str, Stage] | None = None,
+    ) -> Recipe:
+        """Validate a recipe given as a mapping; relative paths in it start from ``root``."""
+        if stages is None:
+            from curation.pipeline import STAGES
+
+            stages = STAGES
+        lines, root = _Lines(path), Path(root).resolve()
+        known = [*_Head.model_fields, *stages]
+        for key in document:
+            if key not in known:
+                close = difflib.get_close_matches(str(key), known, 1)
+                raise CurationError(
+                    f"{lines.where((key,))}: unknown key {key!r}",
+                    f"Did you mean {close[0]!r}?" if close else f"The keys are {', '.join(known)}.",
+                )
+        head = _validate(_Head, {k: v for k, v in document.items() if k in _Head.model_fields}, (), lines)
+        log = head.log.model_copy(update={"path": _absolute(head.log.path, root)})
+        sections = {
+            name: _resolve_files(_validate(stage.params, document.get(name) or {}, (name,), lines), root)
+            for name, stage in stages.items()
+        }
+        domain = head.domain
+        if (root / domain).is_dir():
+            domain = str((root / domain).resolve())
+        return cls(path and path.resolve(), root, log, domain, head.seed, head.run, sections)
+
+
+def _absolute(path: Path, root: Path) -> Path:
+    return Path(os.path.normpath(root / path.expanduser()))
+
+
+def _resolve_files(params: Params, root: Path) -> Params:
+    update = {name: _absolute(path, root) for name, path in input_files(params).items()}
+    for name, path in update.items():
+        if not path.is_file():
+            raise CurationError(f"the file {path} named by {name!r} in the recipe does not exist")
+    kind = {name: str(path) if isinstance(getattr(params, name), str) else path for name, path in update.items()}
+    return params.model_copy(update=kind) if update else params
+
+
+def _parse_yaml(path: Path) -> Mapping[str, Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise CurationError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise CurationError(f"{path}, line {line}: not valid YAML: {error.problem}") from None
+    except YAMLError as error:
+        raise CurationError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(document, Mapping):
+        raise CurationError(f"{path}: a recipe is a mapping of keys, this is {type(document).__name__}")
+    return document
+
+
+def _validate(model: type[BaseModel], document: Any, prefix: tuple[str, ...], lines: _Lines) -> Any:
+    """``model`` built from ``document``; the first fault becomes a sentence with its line."""
+    if not isinstance(document, Mapping):
+        raise CurationError(
+            f"{lines.where(prefix)}: {'.'.join(prefix) or 'the recipe'} must be a mapping of keys, not {document!r}"
+        )
+    try:
+        return model.model_validate(dict(document))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        location = (*prefix, *fault["loc"])
+        name = ".".join(str(step) for step in location)
+        where = lines.where(location)
+        if fault["type"] == "extra_forbidden":
+            owner: Any = model
+            for step in fault["loc"][:-1]:
+                owner = getattr(owner.model_fields.get(step), "annotation", owner)
+            fields = list(getattr(owner, "model_fields", model.model_fields))
+            close = difflib.get_close_matches(str(fault["loc"][-1]), fields, 1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"The keys here are {', '.join(fields)}."
+            raise CurationError(f"{where}: unknown key {name!r}", hint) from None
+        if fault["type"] == "missing":
+            raise CurationError(f"{where}: {name!r} is missing", "Add it to the recipe.") from None
+        raise CurationError(f"{where}: {name} = {fault['input']!r} is wrong: {fault['msg']}") from None

@@ -1,0 +1,357 @@
+"""A session: one recipe on one workspace, planned and run stage by stage.
+
+``curate run`` and the Prefect flow drive the same session, so they end in the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import resource
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from curation.engine.build import BuildContext, InputTable
+from curation.engine.collect import collect
+from curation.engine.graph import COLLECTED, Graph
+from curation.engine.keys import canonical, counted_params, differences, key_document, key_of
+from curation.engine.recipe import Recipe, input_files
+from curation.engine.stage import Stage
+from curation.engine.store import Store
+from curation.errors import CurationError
+
+__all__ = ["Observer", "Session", "Step"]
+
+Status = Literal["fresh", "restored", "stale", "left out"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage as this session sees it.
+
+    Attributes:
+        stage: The stage.
+        status: ``fresh`` when the published table is the right one, ``restored`` when an earlier one is, ``stale`` when it
+            must be built, ``left out`` when it is stale and not selected.
+        why: What differs from the object that is published now, one line a field.
+        key: Key of the object; None while an input is not built.
+        document: The key document behind it.
+    """
+
+    stage: Stage
+    status: Status
+    why: list[str]
+    key: str | None = None
+    document: dict[str, Any] = field(default_factory=dict)
+
+
+class Observer(Protocol):
+    """Whoever shows a person what happens."""
+
+    def started(self, step: Step) -> None:
+        """A stage is about to be built."""
+
+    def progress(self, stage: str, done: int, total: int, note: str) -> None:
+        """A stage got as far as ``done`` of ``total``."""
+
+    def finished(self, step: Step, manifest: dict[str, Any]) -> None:
+        """A stage is built, fresh or restored."""
+
+
+class Session:
+    """Plan and build the stages of ``recipe``; use as a context manager to hold the workspace's lock.
+
+    Args:
+        recipe: The recipe.
+        root: The workspace; the recipe's directory when not given.
+        stages: The stages there are; those of :mod:`curation.pipeline` when not given.
+        select: Selection expressions, see :meth:`Graph.select`.
+        observer: Told what happens.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        root: Path | None = None,
+        *,
+        stages: Mapping[str, Stage] | None = None,
+        select: Iterable[str] = (),
+        observer: Observer | None = None,
+    ) -> None:
+        if stages is None:
+            from curation.pipeline import STAGES
+
+            stages = STAGES
+        self.recipe = recipe
+        self.store = Store(Path(root or recipe.root).resolve())
+        self.graph = Graph(stages)
+        self.selected = self.graph.select(select)
+        self.observer = observer
+        self._inputs: dict[str, InputTable] = {}
+        self._keys: dict[str, str] = {}
+        self._lock = contextlib.ExitStack()
+        self._published = self.store.run()
+
+    def __enter__(self) -> Session:
+        self._lock.enter_context(self.store.lock())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.close()
+
+    # -- sources
+
+    @cached_property
+    def domain(self) -> Any:
+        """The domain named by the recipe, loaded once."""
+        from curation.domain import load_domain
+
+        return load_domain(self.recipe.domain)
+
+    @cached_property
+    def _log_digest(self) -> str:
+        log = self.recipe.log
+        hashes = self.store.hash_sources(log.files(), log.root)
+        columns = {"text": log.text, "time": log.time, "source": log.source, "format": log.format}
+        return hashlib.sha256(canonical({"files": hashes, "columns": columns})).hexdigest()[:16]
+
+    def check_sources(self) -> None:
+        """Look at the log and the domain before any work.
+
+        Raises:
+            CurationError: A file is missing, damaged or lacks the text column, or a domain file is wrong.
+        """
+        from curation.engine.readers import check_log
+
+        if any(self.graph.stages[name].source == "log" for name in self.selected):
+            check_log(self.recipe.log)
+        if any(self.graph.stages[name].uses_domain for name in self.selected):
+            _ = self.domain
+
+    # -- planning
+
+    def _document(self, stage: Stage) -> dict[str, Any]:
+        params = self.recipe.sections[stage.name]
+        shared = {
+            name: counted_params(self.graph.stages[name], self.recipe.sections[name], {}) for name in stage.shared
+        }
+        sources = {}
+        if stage.source == "log":
+            sources["log"] = self._log_digest
+        if stage.uses_domain:
+            sources["domain"] = self.domain.fingerprint
+        return key_document(
+            stage,
+            params=counted_params(stage, params, input_files(params)),
+            shared=shared,
+            seed=self.recipe.seed if stage.seeded else None,
+            inputs={table: self._inputs[table].digest for table in stage.reads},
+            sources=sources,
+        )
+
+    def _current(self, stage: Stage) -> dict[str, Any] | None:
+        """Manifest of the stage's published object."""
+        keys = (self._published or {}).get("stages", {})
+        return self.store.manifest(stage.name, keys[stage.name]) if stage.name in keys else None
+
+    def step(self, name: str) -> Step:
+        """What is to be done for the stage ``name``, given the stages before it."""
+        stage = self.graph.stages[name]
+        unbuilt = [table for table in stage.reads if table not in self._inputs]
+        if unbuilt:
+            why = [f"input table {table} will be rebuilt" for table in unbuilt]
+            return Step(stage, "stale" if name in self.selected else "left out", why)
+        document = self._document(stage)
+        key, current = key_of(document), self._current(stage)
+        why = differences(current["key_document"] if current else None, document)
+        if self.store.manifest(name, key) is not None:
+            return Step(stage, "restored" if why else "fresh", why, key, document)
+        return Step(
+            stage, "stale" if name in self.selected else "left out", why or ["its object is gone"], key, document
+        )
+
+    def plan(self) -> list[Step]:
+        """Every stage with what a run would do, without doing it."""
+        self.check_sources()
+        steps = []
+        for name in self.graph.order:
+            step = self.step(name)
+            if step.status in ("fresh", "restored"):
+                self._adopt(step)
+            steps.append(step)
+        return steps
+
+    # -- running
+
+    def run(self) -> dict[str, Any]:
+        """Build what is stale, then publish; returns the run document (see :meth:`publish`)."""
+        self.check_sources()
+        for name in self.graph.order:
+            self.ensure(name)
+        return self.publish()
+
+    def ensure(self, name: str) -> dict[str, Any] | None:
+        """Make the stage's object exist and return its manifest; None for a stale stage that is left out.
+
+        Raises:
+            CurationError: The stage fails for a reason a person can mend, or its accounting is wrong.
+        """
+        step = self.step(name)
+        if step.status == "left out" or (step.key is None and name not in self.selected):
+            return None
+        if step.key is None:
+            missing = [table for table in step.stage.reads if table not in self._inputs]
+            raise CurationError(
+                f"stage {name} reads {missing[0]}, which is stale and not selected",
+                f"Select +{name} to build it too.",
+            )
+        if step.status == "stale":
+            if self.observer:
+                self.observer.started(step)
+            self._build(step)
+        manifest = self._adopt(step)
+        if self.observer:
+            self.observer.finished(step, manifest)
+        return manifest
+
+    def _adopt(self, step: Step) -> dict[str, Any]:
+        """Take a built object's tables as inputs of what follows."""
+        assert step.key is not None
+        manifest = self.store.manifest(step.stage.name, step.key)
+        assert manifest is not None
+        self._keys[step.stage.name] = step.key
+        for table in step.stage.makes:
+            files = manifest["tables"][table]
+            directory = self.store.table_directory(step.stage.name, step.key, table)
+            self._inputs[table] = InputTable(
+                files=tuple(directory / file for file in files),
+                rows=sum(entry["rows"] for entry in files.values()),
+                digest=hashlib.sha256(canonical({f: e["sha256"] for f, e in files.items()})).hexdigest()[:16],
+            )
+        return manifest
+
+    def _build(self, step: Step) -> None:
+        stage, key = step.stage, step.key
+        assert key is not None
+        started, peak_before = time.perf_counter(), _peak_memory()
+        with _sentences(stage.name, self.store.root):
+            context = BuildContext(
+                stage,
+                key,
+                self.store,
+                params=self.recipe.sections[stage.name],
+                shared={name: self.recipe.sections[name] for name in stage.shared},
+                seed=self.recipe.seed,
+                workers=self.recipe.run.threads,
+                memory=int(self.recipe.run.memory_gb * (1 << 30)),
+                inputs={table: self._inputs[table] for table in stage.reads},
+                log=self.recipe.log if stage.source == "log" else None,
+                domain=(lambda: self.domain) if stage.uses_domain else None,
+                on_progress=self._forward(stage.name),
+            )
+            stage.run(context)
+            built = context.finish()
+            try:
+                self._check_account(stage, built["account"])
+            except CurationError:
+                shutil.rmtree(context.build)  # its finished parts are wrong: the next run must not take them up
+                raise
+            manifest = {
+                "stage": stage.name,
+                "key": key,
+                "key_document": step.document,
+                "why": step.why,
+                "tables": self.store.describe_files(context.build / "data"),
+                "seconds": round(time.perf_counter() - started, 2),
+                "peak_memory": max(_peak_memory(), peak_before),
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                **built,
+            }
+            self.store.commit(stage.name, key, manifest)
+
+    def _forward(self, stage: str) -> Any:
+        def forward(done: int, total: int, note: str) -> None:
+            if self.observer:
+                self.observer.progress(stage, done, total, note)
+
+        return forward
+
+    def _check_account(self, stage: Stage, account: dict[str, int]) -> None:
+        """Nothing is lost: the rows and weights of ``stage`` add up, and continue those of the stage before it."""
+        rows = account["kept"] + account["merged"] + account["rejected"] + account["failed"]
+        weight = account["weight_out"] + account["weight_rejected"] + account["weight_failed"]
+        if rows != account["rows_in"]:
+            raise CurationError(f"stage {stage.name} lost rows: {account['rows_in']:,} in, {rows:,} accounted for")
+        if weight != account["weight_in"]:
+            raise CurationError(
+                f"stage {stage.name} lost weight: {account['weight_in']:,} raw rows in, {weight:,} accounted for"
+            )
+        if stage.after is None:
+            return
+        before = self.store.manifest(stage.after, self._keys[stage.after])
+        assert before is not None
+        for ours, theirs in (("rows_in", "kept"), ("weight_in", "weight_out")):
+            if account[ours] != before["account"][theirs]:
+                raise CurationError(
+                    f"stage {stage.name} took in {account[ours]:,} ({ours}) of the "
+                    f"{before['account'][theirs]:,} that {stage.after} passed on"
+                )
+
+    def publish(self) -> dict[str, Any]:
+        """Make the tables of this session visible together; a run that changed nothing publishes nothing.
+
+        Returns:
+            The run document: ``id``, ``stages`` (name to key), ``tables`` (name to [stage, key]), ``published``.
+        """
+        keys = {name: self._keys[name] for name in self.graph.order if name in self._keys}
+        if self._published and self._published["stages"] == keys:
+            return self._published | {"published": False}
+        with _sentences("publish", self.store.root):
+            collected = collect(self.store, self.graph, keys)
+        tables = {table: (name, keys[name]) for name in keys for table in self.graph.stages[name].makes}
+        tables |= {table: ("run", collected) for table in COLLECTED}
+        name = time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + uuid.uuid4().hex[:6]
+        document = {
+            "id": name,
+            "stages": keys,
+            "tables": {table: list(place) for table, place in tables.items()},
+            "recipe": str(self.recipe.path) if self.recipe.path else None,
+        }
+        with _sentences("publish", self.store.root):
+            self.store.publish(document, tables)
+        self._published = document
+        return document | {"published": True}
+
+
+def _peak_memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@contextlib.contextmanager
+def _sentences(stage: str, root: Path) -> Iterator[None]:
+    """Turn faults of the machine into sentences; faults of the program keep their traceback."""
+    full = f"the disk with the workspace {root} is full; stage {stage} stopped, tables of earlier runs are intact"
+    hint = "Free some space, then run again: finished parts are kept."
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CurationError(full, hint) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise CurationError(f"stage {stage} may not write {error.filename or root}: {error.strerror}") from error
+        raise
+    except MemoryError as error:
+        raise CurationError(
+            f"stage {stage} ran out of memory", "Lower run.memory_gb in the recipe, or free some memory."
+        ) from error
+    except Exception as error:
+        if "No space left on device" in str(error):
+            raise CurationError(full, hint) from error
+        raise

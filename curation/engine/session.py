@@ -38,8 +38,8 @@ class Step:
 
     Attributes:
         stage: The stage.
-        status: ``fresh`` when the published table is the right one, ``restored`` when an earlier one is, ``stale`` when it
-            must be built, ``left out`` when it is stale and not selected.
+        status: ``fresh`` when the published table is the right one, ``restored`` when an earlier one is, ``stale``
+            when it must be built, ``left out`` when it is stale and not selected.
         why: What differs from the object that is published now, one line a field.
         key: Key of the object; None while an input is not built.
         document: The key document behind it.
@@ -316,7 +316,7 @@ class Session:
         with _sentences("publish", self.store.root):
             collected = collect(self.store, self.graph, keys)
         tables = {table: (name, keys[name]) for name in keys for table in self.graph.stages[name].makes}
-        tables |= {table: ("run", collected) for table in COLLECTED}
+        tables |= dict.fromkeys(COLLECTED, ("run", collected))
         name = time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + uuid.uuid4().hex[:6]
         document = {
             "id": name,

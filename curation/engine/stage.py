@@ -56,7 +56,7 @@ class Part(Protocol):
         """Append ``frame`` to ``table``: validated against its contract, columns put in the contract's order."""
 
     def reject(self, frame: pl.DataFrame) -> None:
-        """Refuse rows: columns ``reason``, ``weight``, and ``query_id`` or ``file`` and ``row``; ``text`` if known."""
+        """Refuse rows: columns ``reason``, ``weight``, and ``query_id`` or ``file`` and ``row``; maybe ``text``."""
 
     def account(self, account: Account) -> None:
         """Say what became of the rows this part took in; called at most once a part."""

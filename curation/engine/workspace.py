@@ -38,7 +38,7 @@ class Workspace:
         if document is None:
             known = ", ".join(self.store.runs()[-5:])
             if name == "latest":
-                raise CurationError(f"the workspace {self.root} has no finished run yet", "Build it with `curate run`.")
+                raise CurationError(f"the workspace {self.root} has no finished run yet", "Type `curate run`.")
             raise CurationError(f"there is no run {name!r} in {self.root}", f"The last runs are {known or 'none'}.")
         return document
 
@@ -61,7 +61,7 @@ class Workspace:
         stage, key = self._place(table, run)
         manifest = self.store.manifest(stage, key)
         if manifest is None:
-            raise CurationError(f"the object {stage}/{key} of table {table} is gone", "Run `curate run` to rebuild it.")
+            raise CurationError(f"the object {stage}/{key} of table {table} is gone", "Type `curate run`.")
         return manifest
 
     def rows(self, table: str, run: str = "latest") -> int:

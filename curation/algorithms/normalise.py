@@ -409,9 +409,9 @@ def normalise(texts: pa.LargeStringArray, workers: int | None = None) -> pa.Larg
 def query_ids(norms: pa.LargeStringArray) -> np.ndarray:
     """uint64 ids of normal forms: xxh3_64 of their UTF-8 bytes, the same on every machine. Nulls are not allowed."""
     import polars as pl
-    import polars_hash  # noqa: F401  (registers the namespace `nchash`)
+    import polars_hash
 
     if norms.null_count:
         raise ValueError("a null text has no id")
-    hashes = pl.DataFrame({"norm": pl.from_arrow(norms)}).select(pl.col("norm").nchash.xxh3_64())
+    hashes = pl.DataFrame({"norm": pl.from_arrow(norms)}).select(polars_hash.col("norm").nchash.xxh3_64())
     return hashes.to_series().to_numpy().astype(np.uint64, copy=False)

@@ -1,0 +1,101 @@
+"""What a person sees while stages run: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from curation.cli.console import console, duration
+from curation.engine.session import Step
+
+__all__ = ["Bars", "Lines", "observer"]
+
+
+class Lines:
+    """One line when a stage starts, one when it is done: for logs and pipes."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+
+    def started(self, step: Step) -> None:
+        """Say why the stage runs."""
+        if not self._quiet:
+            print(f"{step.stage.name}: {step.stage.title or 'building'} ({_because(step)})", flush=True)
+
+    def progress(self, stage: str, done: int, total: int, note: str) -> None:
+        """Nothing: lines would flood a log."""
+
+    def finished(self, step: Step, manifest: dict[str, Any]) -> None:
+        """Say what came of the stage."""
+        if not self._quiet:
+            print(f"{step.stage.name}: {_outcome(step, manifest)}", flush=True)
+
+    def close(self) -> None:
+        """Nothing to put away."""
+
+
+class Bars:
+    """A live bar for the stage that runs, a line for each that is done."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=console,
+            transient=True,
+        )
+        self._task: Any = None
+        self._last = 0.0
+        self._progress.start()
+
+    def started(self, step: Step) -> None:
+        """Put up a bar."""
+        title = f"[bold]{step.stage.name}[/] [dim]{step.stage.title}"
+        self._task = self._progress.add_task(title, total=None, note=_because(step))
+
+    def progress(self, stage: str, done: int, total: int, note: str) -> None:
+        """Move the bar, at most ten times a second."""
+        now = time.monotonic()
+        if self._task is not None and (now - self._last > 0.1 or done == total):
+            self._last = now
+            self._progress.update(self._task, completed=done, total=total, note=note)
+
+    def finished(self, step: Step, manifest: dict[str, Any]) -> None:
+        """Replace the bar by a line."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+        mark = {"fresh": "[dim]·[/]", "restored": "[cyan]↺[/]"}.get(step.status, "[green]✓[/]")
+        self._progress.console.print(f"{mark} {step.stage.name:<12} {_outcome(step, manifest)}", highlight=False)
+
+    def close(self) -> None:
+        """Take the bars down."""
+        self._progress.stop()
+
+
+def _because(step: Step) -> str:
+    more = len(step.why) - 1
+    return (step.why[0] if step.why else "") + (f" and {more} more" if more > 0 else "")
+
+
+def _outcome(step: Step, manifest: dict[str, Any]) -> str:
+    if step.status == "fresh":
+        return "fresh"
+    if step.status == "restored":
+        return "restored from an earlier run"
+    account = manifest["account"]
+    parts = [f"{account['kept'] + account['added']:,} rows"]
+    parts += [f"{account[name]:,} {name}" for name in ("merged", "rejected", "failed") if account[name]]
+    return f"{', '.join(parts)} in {duration(manifest['seconds'])}"
+
+
+def observer(quiet: bool = False) -> Bars | Lines:
+    """Bars on a terminal, lines elsewhere."""
+    return Bars() if sys.stdout.isatty() and not quiet else Lines(quiet)

@@ -1,0 +1,218 @@
+"""Commands that build or explain: run, plan, status, why, diff."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curation.cli.console import console, duration, size, table_of
+from curation.errors import CurationError
+
+__all__ = ["funnel_rows", "register"]
+
+Target = Annotated[Path, typer.Argument(help="A recipe file, or a workspace directory with `recipe.yaml`.")]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", "-s", help="Stages or tables: `name`, `+name` with all it needs, `name+` with all that needs it."
+    ),
+]
+
+
+def _session(target: Path, select: list[str] | None = None, workers: int | None = None, observer: Any = None) -> Any:
+    from curation.engine.recipe import Recipe
+    from curation.engine.session import Session
+
+    recipe = Recipe.load(target)
+    if workers is not None:
+        recipe = dataclasses.replace(recipe, run=recipe.run.model_copy(update={"workers": workers}))
+    return Session(recipe, select=select or (), observer=observer)
+
+
+def run(
+    target: Target = Path(),
+    select: Select = None,
+    workers: Annotated[int | None, typer.Option(help="Threads; 0 takes all cores. Never changes a result.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be built, and why.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Build what is stale, publish all tables together, and show the funnel.
+
+    A run that is killed goes on where it stopped. A run with nothing to do says so.
+    """
+    if dry_run:
+        return plan(target, select)
+    from curation.cli.progress import observer as make_observer
+    from curation.engine.workspace import Workspace
+    from curation.report.catalogue import CATALOGUE_NAME, write_catalogue
+
+    observer = make_observer(quiet)
+    try:
+        with _session(target, select, workers, observer) as session:
+            document = session.run()
+            workspace = Workspace(session.store.root)
+            catalogue = workspace.root / CATALOGUE_NAME
+            if document["published"] or not catalogue.exists():
+                write_catalogue(workspace)
+    finally:
+        observer.close()
+    if quiet:
+        return None
+    if not document["published"]:
+        console.print("Nothing to do: every table is fresh.")
+    console.print(_funnel(workspace))
+    left_out = [name for name in session.graph.order if name not in document["stages"]]
+    if left_out:
+        console.print(
+            f"Left out of this run, since they are stale and were not selected: {', '.join(left_out)}. "
+            "The runs before still have them."
+        )
+    _closing(workspace, document)
+    return None
+
+
+def _closing(workspace: Any, document: dict[str, Any]) -> None:
+    if "candidate_pool" in document["tables"]:
+        metrics = workspace.manifest("candidate_pool")["metrics"]
+        rows = workspace.rows("candidate_pool")
+        asked = int(metrics["asked"][0])
+        short = "" if rows >= asked else f" of {asked:,} asked for: the log has no more"
+        console.print(f"[bold]{rows:,} candidates[/]{short} in {workspace.root}", highlight=False, soft_wrap=True)
+    console.print("Look: `curate show candidate_pool`, `curate report`, `duckdb catalogue.duckdb`", highlight=False)
+
+
+def funnel_rows(workspace: Any, run_name: str = "latest") -> list[dict[str, Any]]:
+    """The ledger's rows with each stage's seconds, in the order of the run."""
+    document = workspace.run(run_name)
+    rows = workspace.table("ledger", run_name).collect().sort("position").to_dicts()
+    for row in rows:
+        manifest = workspace.store.manifest(row["stage"], document["stages"][row["stage"]]) or {}
+        row["seconds"] = manifest.get("seconds", 0.0)
+        row["peak_memory"] = manifest.get("peak_memory", 0)
+    return rows
+
+
+def _funnel(workspace: Any) -> Any:
+    headings = {"stage": "left", "rows in": "right", "kept": "right", "merged": "right", "rejected": "right"}
+    headings |= {"failed": "right", "added": "right", "raw rows": "right", "time": "right"}
+    rows = funnel_rows(workspace)
+    cells = [
+        [
+            row["stage"],
+            *(row[name] or "" for name in ("rows_in", "kept", "merged", "rejected", "failed", "added", "weight_out")),
+            duration(row["seconds"]),
+        ]
+        for row in rows
+    ]
+    total = sum(row["seconds"] for row in rows)
+    cells.append(["total", *[""] * 7, duration(total)])
+    return table_of(headings, cells)
+
+
+def plan(target: Target = Path(), select: Select = None) -> None:
+    """Show what a run would build and why, without building it."""
+    steps = _session(target, select).plan()
+    words = {
+        "fresh": "[dim]fresh[/]",
+        "restored": "[cyan]restore[/]",
+        "stale": "[yellow]build[/]",
+        "left out": "skip",
+    }
+    cells = [
+        [
+            step.stage.name,
+            words[step.status],
+            ", ".join(step.stage.makes),
+            "; ".join(step.why[:3]) if step.why else "",
+        ]
+        for step in steps
+    ]
+    console.print(table_of({"stage": "left", "action": "left", "makes": "left", "why": "left"}, cells))
+    stale = sum(step.status == "stale" for step in steps)
+    console.print(f"{stale} of {len(steps)} stages to build." if stale else "Nothing to do: every table is fresh.")
+
+
+def status(target: Target = Path()) -> None:
+    """Show the published run and its tables."""
+    from curation.engine.workspace import Workspace
+
+    workspace = Workspace(target if target.is_dir() else target.parent)
+    document = workspace.run()
+    console.print(f"run {document['id']} of {len(workspace.store.runs())} in {workspace.root}", highlight=False)
+    cells = []
+    for name in workspace.tables():
+        manifest = workspace.manifest(name)
+        files = manifest["tables"][name]
+        rows = sum(entry["rows"] for entry in files.values())
+        weight = size(sum(entry["bytes"] for entry in files.values()))
+        cells.append([name, rows, weight, manifest["stage"], manifest.get("created", "")])
+    headings = {"table": "left", "rows": "right", "size": "right", "made by": "left", "built": "left"}
+    console.print(table_of(headings, cells))
+    faults = workspace.store.verify()
+    for fault in faults:
+        console.print(f"[red]{fault}[/]")
+    if faults:
+        raise CurationError("some files are not what their manifests say", "Remove objects/ and type `curate run`.")
+
+
+def why(
+    table: Annotated[str, typer.Argument(help="A table or a stage.")],
+    target: Target = Path(),
+) -> None:
+    """Say why a table is stale, or why it was last built."""
+    session = _session(target)
+    name = session.graph.stage_of(table)
+    step = next(step for step in session.plan() if step.stage.name == name)
+    if step.status == "fresh":
+        manifest = session.store.manifest(name, step.key)
+        console.print(f"{table} is fresh. It was built because:", highlight=False)
+        reasons = manifest["why"]
+    else:
+        verb = "would be restored from an earlier run" if step.status == "restored" else "is stale"
+        console.print(f"{table} {verb}:", highlight=False)
+        reasons = step.why
+    for reason in reasons:
+        console.print(f"  - {reason}", highlight=False, soft_wrap=True)
+
+
+def diff(
+    first: Annotated[str, typer.Argument(help="A run, as `curate status` names it.")],
+    second: Annotated[str, typer.Argument(help="The run to compare it with.")] = "latest",
+    target: Target = Path(),
+) -> None:
+    """Compare two runs: rows of every table, and what made the difference."""
+    from curation.engine.keys import differences
+    from curation.engine.workspace import Workspace
+
+    workspace = Workspace(target if target.is_dir() else target.parent)
+    before, after = workspace.run(first), workspace.run(second)
+    cells: list[list[Any]] = []
+    for name in dict.fromkeys([*workspace.tables(first), *workspace.tables(second)]):
+        a, b = before["tables"].get(name), after["tables"].get(name)
+        if a == b:
+            continue
+        old = workspace.rows(name, first) if a else None
+        new = workspace.rows(name, second) if b else None
+        change = "" if old is None or new is None else f"{new - old:+,}"
+        cells.append([name, "-" if old is None else old, "-" if new is None else new, change])
+    if not cells:
+        console.print("The two runs hold the same tables.")
+        return
+    console.print(table_of({"table": "left", first: "right", second: "right", "change": "right"}, cells))
+    for name, key in after["stages"].items():
+        other = before["stages"].get(name)
+        if other == key:
+            continue
+        new_manifest = workspace.store.manifest(name, key) or {"key_document": {}}
+        old_manifest = workspace.store.manifest(name, other) if other else None
+        reasons = differences(old_manifest and old_manifest["key_document"], new_manifest["key_document"])
+        console.print(f"{name}: {'; '.join(reasons)}", highlight=False, soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands to ``app``."""
+    for command in (run, plan, status, why, diff):
+        app.command()(command)

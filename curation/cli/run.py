@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from curation.cli.console import console, duration, size, table_of
 from curation.errors import CurationError
 
-__all__ = ["funnel_rows", "register"]
+__all__ = ["register"]
 
 Target = Annotated[Path, typer.Argument(help="A recipe file, or a workspace directory with `recipe.yaml`.")]
 Select = Annotated[
@@ -26,10 +25,7 @@ def _session(target: Path, select: list[str] | None = None, workers: int | None 
     from curation.engine.recipe import Recipe
     from curation.engine.session import Session
 
-    recipe = Recipe.load(target)
-    if workers is not None:
-        recipe = dataclasses.replace(recipe, run=recipe.run.model_copy(update={"workers": workers}))
-    return Session(recipe, select=select or (), observer=observer)
+    return Session(Recipe.load(target).with_workers(workers), select=select or (), observer=observer)
 
 
 def run(
@@ -84,20 +80,11 @@ def _closing(workspace: Any, document: dict[str, Any]) -> None:
     console.print("Look: `curate show candidate_pool`, `curate report`, `duckdb catalogue.duckdb`", highlight=False)
 
 
-def funnel_rows(workspace: Any, run_name: str = "latest") -> list[dict[str, Any]]:
-    """The ledger's rows with each stage's seconds, in the order of the run."""
-    document = workspace.run(run_name)
-    rows = workspace.table("ledger", run_name).collect().sort("position").to_dicts()
-    for row in rows:
-        manifest = workspace.store.manifest(row["stage"], document["stages"][row["stage"]]) or {}
-        row["seconds"] = manifest.get("seconds", 0.0)
-        row["peak_memory"] = manifest.get("peak_memory", 0)
-    return rows
-
-
 def _funnel(workspace: Any) -> Any:
     headings = {"stage": "left", "rows in": "right", "kept": "right", "merged": "right", "rejected": "right"}
     headings |= {"failed": "right", "added": "right", "raw rows": "right", "time": "right"}
+    from curation.report.funnel import funnel_rows
+
     rows = funnel_rows(workspace)
     cells = [
         [

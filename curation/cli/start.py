@@ -43,8 +43,8 @@ def init(
 ) -> None:
     """Make a workspace: a directory with a commented recipe, on the sample log or on yours."""
     from curation.domain import load_domain
-    from curation.engine.recipe import RECIPE_NAME, LogSource, Recipe
     from curation.engine.readers import check_log
+    from curation.engine.recipe import RECIPE_NAME, LogSource, Recipe
     from curation.engine.template import recipe_template
     from curation.pipeline import STAGES
 

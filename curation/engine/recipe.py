@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -124,6 +124,12 @@ class Recipe:
     seed: int
     run: RunOptions
     sections: dict[str, Params]
+
+    def with_workers(self, workers: int | None) -> Recipe:
+        """This recipe with another number of threads; itself for None."""
+        if workers is None:
+            return self
+        return replace(self, run=self.run.model_copy(update={"workers": workers}))
 
     @classmethod
     def load(cls, path: str | Path, stages: Mapping[str, Stage] | None = None) -> Recipe:

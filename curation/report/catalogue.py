@@ -17,7 +17,7 @@ def _quoted(text: str) -> str:
 
 
 def write_catalogue(workspace: Workspace) -> Path:
-    """Write ``catalogue.duckdb`` with a commented view for each table of the latest run; replaces the old one at once.
+    """Write ``catalogue.duckdb`` with a commented view for each table of the latest run, in place of the old one.
 
     DuckDB resolves relative paths against the process's directory, so views hold absolute ones: after the folder
     moved, write the catalogue again. They go through ``latest``, so that a new run needs no new catalogue.

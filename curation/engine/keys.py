@@ -68,18 +68,33 @@ def _imported(tree: ast.AST, module: str, is_package: bool) -> Iterable[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-@lru_cache(maxsize=512)
+def _source(module: str) -> Path | None:
+    """File of a module, found importing nothing but its top package (``find_spec`` would run its parents)."""
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    place = Path(next(iter(spec.submodule_search_locations)))
+    for part in rest[:-1]:
+        place = place / part
+    for file in (
+        (place / "__init__.py",) if not rest else (place / f"{rest[-1]}.py", place / rest[-1] / "__init__.py")
+    ):
+        if file.is_file():
+            return file
+    return None
+
+
+@lru_cache(maxsize=1024)
 def _read_module(module: str) -> tuple[str, tuple[str, ...]] | None:
     """(hash of the syntax tree without comments and docstrings, first-party modules it imports)."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ModuleNotFoundError, ValueError):
+    file = _source(module)
+    if file is None:
         return None
-    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
-        return None
-    tree = _without_docstrings(ast.parse(Path(spec.origin).read_text(encoding="utf-8")))
-    is_package = spec.submodule_search_locations is not None
-    names = {name for name in _imported(tree, module, is_package) if name.split(".")[0] in _FIRST_PARTY}
+    tree = _without_docstrings(ast.parse(file.read_text(encoding="utf-8")))
+    names = {
+        name for name in _imported(tree, module, file.name == "__init__.py") if name.split(".")[0] in _FIRST_PARTY
+    }
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], tuple(sorted(names))
 
 

@@ -128,9 +128,9 @@ class Session:
         Raises:
             CurationError: A file is missing, damaged or lacks the text column, or a domain file is wrong.
         """
-        from curation.engine.readers import check_log
-
         if any(self.graph.stages[name].source == "log" for name in self.selected):
+            from curation.engine.readers import check_log
+
             check_log(self.recipe.log)
         if any(self.graph.stages[name].uses_domain for name in self.selected):
             _ = self.domain

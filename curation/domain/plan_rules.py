@@ -71,6 +71,11 @@ class Condition:
     least: int = 0
     parts: tuple[Condition, ...] = ()
 
+    @cached_property
+    def key(self) -> str:
+        """Names a test without parts: the same text for the same test."""
+        return f"{self.kind}|{self.name}|{self.regex or ''}"
+
     def atoms(self) -> Iterator[Condition]:
         """The tests without parts, from left to right."""
         if self.parts or self.kind in ("all", "any", "not"):

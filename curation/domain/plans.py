@@ -50,6 +50,9 @@ def parse_plans(document: Document, path: Path, parts: DomainParts) -> Plans:
     return _Parser(document, parts).parse()
 
 
+_MEASURE_KEYS = ("kind", "default", "most", "words")
+
+
 class _Parser:
     """One pass over the file, names checked against ``parts`` and against what was read before."""
 
@@ -116,23 +119,25 @@ class _Parser:
         return tuple(name for name, _, _ in names)
 
     def _patterns(self, owner: Any, key: str, what: str) -> tuple[tuple[str, str], ...]:
-        """``{lang: regex}``; a regex may be folded over lines, white space at line ends is dropped by YAML."""
+        """``{lang: regex}`` or ``{lang: [regexes]}``, in the order of the file."""
         body = self.document.mapping(owner, key, what)
         patterns = []
         for lang in body:
-            if lang in ("kind", "default", "most", "words"):
+            if lang in _MEASURE_KEYS:
                 continue
             if self.parts.languages and lang not in self.parts.languages:
                 known = ", ".join(self.parts.languages)
-                raise self.document.error(
-                    f"unknown language {lang!r} in {what}", body, lang, f"Languages are {known}."
-                )
-            patterns.append((lang, self._regex(body, lang, what)))
+                raise self.document.error(f"unknown language {lang!r} in {what}", body, lang, f"There are {known}.")
+            if isinstance(body[lang], str):
+                patterns.append((lang, self._regex(body, lang, what)))
+                continue
+            regexes = self.document.sequence(body, lang, f"the {lang} regexes of {what}")
+            patterns.extend((lang, self._regex(regexes, index, what)) for index in range(len(regexes)))
         if not patterns:
             raise self.document.error(f"{what} has no pattern", owner, key)
         return tuple(patterns)
 
-    def _regex(self, owner: Any, key: str, what: str) -> str:
+    def _regex(self, owner: Any, key: Any, what: str) -> str:
         import polars as pl
 
         regex = self.document.text(owner, key, what)

@@ -1,0 +1,117 @@
+"""Vectors whose products do not depend on threads, block sizes, compiler or the BLAS at hand.
+
+Products of floats depend on the order of addition, so a row on a threshold would fall on either side. Products of
+whole numbers do not. Unit vectors are therefore rounded to one of two grids:
+
+* *fixed point* (:func:`to_fixed`): int32 with 28 fractional bits; products are exact int64 and differ from the real
+  cosine by some 1e-9. For the products that decide.
+* *grid* (:func:`to_grid`): whole numbers kept as float32, so small that every partial sum of a product stays below
+  2**24 and is exact in float32 in any order: a BLAS product of grid vectors is the same number everywhere. Rounding
+  moves a cosine by some 1e-4, which is nothing to a radius.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numba import config, get_num_threads, njit, prange, set_num_threads
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+__all__ = ["FIXED", "GRID", "cosine", "dot", "threads", "to_fixed", "to_grid"]
+
+FIXED = 2.0**28
+"""Length of a unit vector in fixed point; a product of two is at most 2**56."""
+
+GRID = 4000.0
+"""Length of a unit vector on the grid: (GRID + sqrt(d) / 2) ** 2 < 2 ** 24 for every d up to 30,000."""
+
+_MAX_DIMENSIONS = 30_000
+
+FloatRows = NDArray[np.float32]
+FixedRows = NDArray[np.int32]
+
+
+@contextmanager
+def threads(workers: int) -> Iterator[None]:
+    """Let numba and BLAS use ``workers`` threads, as far as there are as many, and put things back afterwards."""
+    before = get_num_threads()
+    set_num_threads(max(1, min(int(workers), config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]  # set at run time
+    try:
+        with threadpool_limits(limits=max(1, int(workers)), user_api="blas"):
+            yield
+    finally:
+        set_num_threads(before)
+
+
+@njit(cache=True, parallel=True)
+def _scale(vectors: FloatRows, scale: float, out: Any, length: NDArray[np.float64]) -> None:
+    for i in prange(vectors.shape[0]):
+        total = 0.0
+        for c in range(vectors.shape[1]):
+            total += np.float64(vectors[i, c]) * np.float64(vectors[i, c])
+        length[i] = np.sqrt(total)
+        if length[i] > 0.0 and np.isfinite(length[i]):
+            for c in range(vectors.shape[1]):
+                out[i, c] = np.rint(scale * (np.float64(vectors[i, c]) / length[i]))
+
+
+def _scaled(vectors: FloatRows, scale: float, dtype: type) -> Any:
+    rows = np.ascontiguousarray(vectors, dtype=np.float32)
+    if rows.ndim != 2:
+        raise ValueError(f"vectors must be a matrix of rows x dimensions, not of shape {rows.shape}")
+    if rows.shape[1] > _MAX_DIMENSIONS:
+        raise ValueError(f"vectors of {rows.shape[1]} dimensions are too long; {_MAX_DIMENSIONS} are the most")
+    out: Any = np.empty(rows.shape, dtype=dtype)
+    length = np.empty(len(rows), dtype=np.float64)
+    _scale(rows, scale, out, length)
+    bad = np.flatnonzero(~((length > 0) & np.isfinite(length)))
+    if len(bad):
+        kind = "the zero vector" if length[bad[0]] == 0 else "not finite"
+        raise ValueError(f"row {bad[0]} is {kind} ({len(bad)} such rows of {len(rows)}); it has no direction")
+    return out
+
+
+def to_fixed(vectors: FloatRows) -> FixedRows:
+    """Rows scaled to length 1 in fixed point, int32 (n, d).
+
+    Raises:
+        ValueError: a row is zero or holds NaN or infinity (the first is named), or there are too many dimensions.
+    """
+    return _scaled(vectors, FIXED, np.int32)
+
+
+def to_grid(vectors: FloatRows) -> FloatRows:
+    """Rows scaled to length :data:`GRID` and rounded to whole numbers, float32 (n, d).
+
+    Raises:
+        ValueError: a row is zero or holds NaN or infinity (the first is named), or there are too many dimensions.
+    """
+    return _scaled(vectors, GRID, np.float32)
+
+
+@njit(cache=True)
+def dot(rows: FixedRows, i: int, other: FixedRows, j: int) -> np.int64:
+    """Exact product of ``rows[i]`` and ``other[j]``; divide by FIXED**2 for the cosine."""
+    total = np.int64(0)
+    for c in range(rows.shape[1]):
+        total += np.int64(rows[i, c]) * np.int64(other[j, c])
+    return total
+
+
+@njit(cache=True, parallel=True)
+def _cosines(
+    rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], out: NDArray[np.float64]
+) -> None:
+    for t in prange(i.shape[0]):
+        out[t] = np.float64(dot(rows, i[t], other, j[t])) / (FIXED * FIXED)
+
+
+def cosine(rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Cosines of ``rows[i]`` and ``other[j]``, pair by pair; float64[len(i)] within 1e-8 of [-1, 1]."""
+    out = np.empty(len(i), dtype=np.float64)
+    _cosines(rows, other, np.asarray(i, dtype=np.int64), np.asarray(j, dtype=np.int64), out)
+    return out

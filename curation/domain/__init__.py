@@ -1,6 +1,6 @@
 """The domain as data: taxonomy, tools, constraint dimensions, seed queries, plan rules, grammar."""
 
-from curation.domain.load import SHIPPED, load_domain, load_seeds, load_taxonomy
+from curation.domain.load import SHIPPED, domain_fingerprint, load_domain, load_seeds, load_taxonomy
 from curation.domain.model import (
     Dimension,
     Domain,
@@ -11,6 +11,7 @@ from curation.domain.model import (
     SeedQuery,
     Taxonomy,
     Tool,
+    Wording,
 )
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "SeedQuery",
     "Taxonomy",
     "Tool",
+    "Wording",
+    "domain_fingerprint",
     "load_domain",
     "load_seeds",
     "load_taxonomy",

@@ -57,8 +57,8 @@ class Document:
             raise self.error(f"{what} must be a list, not {_kind(value)}", owner, key)
         return value
 
-    def text(self, owner: Any, key: Any, what: str) -> str:
-        """``owner[key]`` as text that is not empty, outer white space removed."""
+    def text(self, owner: Any, key: Any, what: str, *, empty: bool = False) -> str:
+        """``owner[key]`` as text, outer white space removed; it may be empty only where ``empty`` says so."""
         value = owner[key]
         if isinstance(value, bool | int | float) or (value is not None and not isinstance(value, str | dict | list)):
             raise self.error(
@@ -67,7 +67,7 @@ class Document:
         if value is not None and not isinstance(value, str):
             raise self.error(f"{what} must be text, not {_kind(value)}", owner, key)
         stripped = (value or "").strip()
-        if not stripped:
+        if not stripped and not empty:
             raise self.error(f"{what} is empty", owner, key)
         return str(stripped)
 

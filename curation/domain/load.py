@@ -14,7 +14,7 @@ from typing import Any
 
 from curation.domain.dimensions import parse_dimensions
 from curation.domain.document import Document, plain
-from curation.domain.model import OTHER, REASONS, Domain, DomainParts, Node, SeedQuery, Taxonomy, Tool
+from curation.domain.model import OTHER, REASONS, Domain, DomainParts, Node, SeedQuery, Taxonomy, Tool, Wording
 from curation.errors import CurationError
 
 __all__ = ["FILES", "SHIPPED", "domain_fingerprint", "load_domain", "load_seeds", "load_taxonomy"]
@@ -45,13 +45,15 @@ def load_domain(path_or_name: str | Path) -> Domain:
     declared = _declared_languages(document)
     tools = _parse_tools(directory / "tools.yaml") if (directory / "tools.yaml").exists() else {}
     dimensions_path = directory / "dimensions.yaml"
-    dimensions = parse_dimensions(Document(dimensions_path)) if dimensions_path.exists() else {}
+    dimensions, wording = parse_dimensions(Document(dimensions_path)) if dimensions_path.exists() else ({}, Wording())
     seeds_path = directory / "seeds.yaml"
     seeds = load_seeds(seeds_path, taxonomy, declared) if seeds_path.exists() else ()
     languages = declared or tuple(dict.fromkeys(seed.lang for seed in seeds))
     parts = DomainParts(taxonomy, tools, dimensions, languages)
     plans, grammar = _rules(directory, parts)
-    return Domain(directory.name, title, languages, taxonomy, tools, dimensions, seeds, plans, grammar, fingerprint)
+    return Domain(
+        directory.name, title, languages, taxonomy, tools, dimensions, seeds, plans, grammar, fingerprint, wording
+    )
 
 
 def domain_fingerprint(path_or_name: str | Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "SeedQuery",
     "Taxonomy",
     "Tool",
+    "Wording",
 ]
 
 OTHER = "other"
@@ -138,9 +139,10 @@ class LexiconEntry:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A regular expression (Rust and Python dialects in common) that states a constraint.
+    """A regular expression that states a constraint; its fragments are already in place.
 
-    ``value`` is a template over the named groups of ``regex``; see ``curation/teachers/embedded/constraints.py``.
+    ``value`` is a template over the named groups of ``regex`` (see ``curation/teachers/embedded/values.py``). A group
+    called ``span`` narrows the words the constraint is read from; without it they are the whole match.
     """
 
     value: str
@@ -150,12 +152,35 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A constraint dimension, e.g. ``budget`` or ``time.departure``, and how it is worded."""
+    """A constraint dimension, e.g. ``budget`` or ``time.departure``, and how it is worded.
+
+    ``negatable``: a negation right before the words belongs to them, and turns the value ``x`` into ``not_x``.
+    """
 
     name: str
     description: str
     lexicon: tuple[LexiconEntry, ...] = ()
     patterns: tuple[Pattern, ...] = ()
+    negatable: bool = False
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What the dimensions share: how a domain's languages word negation, units and composed values.
+
+    Attributes:
+        fold: Character to character, applied before matching (variants of script and punctuation).
+        negation: Language to the regular expression of a negation that ends where a constraint begins.
+        ignore: Words and patterns that look like a constraint and are none; the longest match decides.
+        tables: Name to words and what they stand for, for the templates of values.
+        compose: Name to rules that make one value of several words, in the order of the result.
+    """
+
+    fold: dict[str, str] = field(default_factory=dict)
+    negation: dict[str, str] = field(default_factory=dict)
+    ignore: Dimension = field(default_factory=lambda: Dimension("", ""))
+    tables: dict[str, dict[str, str]] = field(default_factory=dict)
+    compose: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -193,3 +218,4 @@ class Domain:
     plans: Plans
     grammar: Grammar
     fingerprint: str
+    wording: Wording = field(default_factory=Wording)

@@ -30,7 +30,7 @@ class Difficulty(dy.Schema):
                 "depends_on": dy.List(dy.Int32(), description="steps whose answers it needs"),
             }
         ),
-        description="the calls an agent would make; empty at -1 and 0",
+        description="the calls an agent would make; empty at -1 and 0, and where the domain declares no tools",
     )
     reason = dy.String(
         nullable=True,
@@ -40,6 +40,9 @@ class Difficulty(dy.Schema):
 
     @dy.rule()
     def reason_where_unsolvable(cls) -> pl.Expr:
-        """Rows at -1 and 0, and only they, carry a reason and an empty plan."""
+        """Rows at -1 and 0, and only they, carry a reason; their plan is empty.
+
+        A solvable row has a plan wherever the domain declares tools; a domain without any is still graded.
+        """
         unsolvable = pl.col("difficulty") <= 0
-        return (unsolvable == pl.col("reason").is_not_null()) & (unsolvable == (pl.col("tool_plan").list.len() == 0))
+        return (unsolvable == pl.col("reason").is_not_null()) & (~unsolvable | (pl.col("tool_plan").list.len() == 0))

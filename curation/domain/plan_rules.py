@@ -10,6 +10,7 @@ taxonomy that grew since the file was written still has plans.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,7 @@ __all__ = [
     "Plans",
     "Rule",
     "Slot",
+    "Weight",
 ]
 
 BUILT_IN_MEASURES = ("secondaries", "constraints")
@@ -141,6 +143,15 @@ class NodePlan:
 
 
 @dataclass(frozen=True)
+class Weight:
+    """How much a constraint of ``dimension`` (or below it) binds; of any value, or of those that ``regex`` matches."""
+
+    dimension: str
+    regex: str | None
+    weight: float
+
+
+@dataclass(frozen=True)
 class Rule:
     """What changes where ``when`` holds and a label lies at or below one of ``nodes`` (anywhere if empty).
 
@@ -167,7 +178,7 @@ class Plans:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     substitutes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: tuple[Weight, ...] = ()
     joint: tuple[tuple[str, str], ...] = ()
     objectives: str | None = None
     slots: Mapping[str, Slot] = field(default_factory=dict)
@@ -187,14 +198,12 @@ class Plans:
             parts.pop()
         return self.nodes.get(OTHER)
 
-    def weight(self, dimension: str) -> float:
-        """How much a constraint of ``dimension`` binds; that of its nearest ancestor, 1 where none is given."""
-        parts = dimension.split(".")
-        while parts:
-            weight = self.weights.get(".".join(parts))
-            if weight is not None:
-                return weight
-            parts.pop()
+    def weight(self, dimension: str, value: str) -> float:
+        """How much a constraint binds: the first entry of :attr:`weights` that fits it; 1 where none does."""
+        for entry in self.weights:
+            below = dimension == entry.dimension or dimension.startswith(f"{entry.dimension}.")
+            if below and (entry.regex is None or re.search(entry.regex, value)):
+                return entry.weight
         return 1.0
 
     def removal(self, tool: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from curation.domain.plan_rules import (
     PlanStep,
     Rule,
     Slot,
+    Weight,
 )
 
 __all__ = ["Plans", "parse_plans"]
@@ -83,7 +84,7 @@ class _Parser:
             self.measures,
             self._feeds(),
             self._tool_lists("substitutes"),
-            {name: self._number(self._section("weights"), name, 0, 10) for name in self._weights()},
+            tuple(self._weights()),
             tuple(self._joint()),
             self._objectives(),
             self.slots,
@@ -213,9 +214,15 @@ class _Parser:
             raise self.document.error(f"there is no category {name!r} in the taxonomy", owner, key)
         return name
 
-    def _weights(self) -> list[str]:
-        section = self._section("weights")
-        return [self._dimension(section, name, name) for name in section]
+    def _weights(self) -> Iterator[Weight]:
+        root = self.document.root
+        items = self.document.sequence(root, "weights", "weights") if "weights" in root else []
+        for index in range(len(items)):
+            body = self.document.mapping(items, index, "an entry of weights")
+            self.document.keys(body, ("dimension", "value", "weight"), ("dimension", "weight"), "an entry of weights")
+            name = self._dimension(body, "dimension", self.document.text(body, "dimension", "a dimension"))
+            regex = self._regex(body, "value", "an entry of weights") if "value" in body else None
+            yield Weight(name, regex, self._number(body, "weight", 0, 10))
 
     def _joint(self) -> Iterator[tuple[str, str]]:
         root = self.document.root

@@ -18,13 +18,13 @@ class DifficultyParams(Params):
     """How the three dimensions, each 0 to 5, become one difficulty."""
 
     weights: tuple[float, float, float] = Field(
-        (0.35, 0.40, 0.25), description="of cognitive load, chain depth and constraint complexity in their mean"
+        (0.35, 0.45, 0.20), description="of cognitive load, chain depth and constraint complexity in their mean"
     )
     emphasis: float = Field(
-        0.3, ge=0, le=1, description="share of the hardest dimension in the score; the weighted mean has the rest"
+        0.2, ge=0, le=1, description="share of the hardest dimension in the score; the weighted mean has the rest"
     )
     thresholds: tuple[float, float, float, float] = Field(
-        (1.6, 2.3, 3.0, 3.7), description="scores from which difficulty is 2, 3, 4 and 5"
+        (1.5, 2.1, 2.7, 3.4), description="scores from which difficulty is 2, 3, 4 and 5"
     )
     unsolvable_threshold: float = Field(
         0.5, gt=0, lt=1, description="probability of being unsolvable from which a query gets -1 or 0"

@@ -146,7 +146,7 @@ class Features:
         pairs = exploded.select("dimension", "value").unique().sort("dimension", "value").collect()
         tested = [(i, test) for i, test in enumerate(self.tests) if test.kind == "dimension"]
         pairs = pairs.with_columns(
-            weight=pl.Series([self.plans.weight(name) for name in pairs["dimension"]], dtype=pl.Float64),
+            weight=pl.Series([self.plans.weight(*pair) for pair in pairs.iter_rows()], dtype=pl.Float64),
             **{f"test{i}": _below(test.name) & pl.col("value").str.contains(test.regex or "") for i, test in tested},
         )
         by_row = (

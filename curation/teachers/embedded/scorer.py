@@ -65,12 +65,15 @@ def difficulty_of_reason(reason: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True)
 class Scale:
-    """How the three dimensions become a difficulty; see :func:`curation.algorithms.simulate.combine`."""
+    """How the three dimensions become a difficulty; see :func:`curation.algorithms.simulate.combine`.
 
-    weights: tuple[float, float, float] = (0.35, 0.40, 0.25)
-    emphasis: float = 0.3
-    thresholds: tuple[float, ...] = (1.6, 2.3, 3.0, 3.7)
-    unsolvable_threshold: float = 0.5
+    ``unsolvable_threshold`` is the pooled probability from which a query counts as unsolvable.
+    """
+
+    weights: tuple[float, float, float]
+    emphasis: float
+    thresholds: tuple[float, ...]
+    unsolvable_threshold: float
 
 
 @dataclass(frozen=True)
@@ -122,10 +125,10 @@ class PlanScorer:
 
     name = "embedded"
 
-    def __init__(self, domain: Domain, scale: Scale | None = None) -> None:
+    def __init__(self, domain: Domain, scale: Scale) -> None:
         self.domain = domain
         self.plans = domain.plans
-        self.scale = scale or Scale()
+        self.scale = scale
         self.features = Features(self.plans)
         self._outcomes: dict[tuple[Any, ...], Outcome] = {}
         self._fitted: dict[str, str] = {}

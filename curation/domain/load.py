@@ -6,15 +6,19 @@ A directory holds ``taxonomy.yaml`` and, as far as the domain has them, ``seeds.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from curation.domain.dimensions import parse_dimensions
 from curation.domain.document import Document, plain
+from curation.domain.grammar import Grammar, parse_grammar
 from curation.domain.model import OTHER, REASONS, Domain, DomainParts, Node, SeedQuery, Taxonomy, Tool, Wording
+from curation.domain.plans import Plans, parse_plans
 from curation.errors import CurationError
 
 __all__ = ["FILES", "SHIPPED", "domain_fingerprint", "load_domain", "load_seeds", "load_taxonomy"]
@@ -35,25 +39,33 @@ def load_domain(path_or_name: str | Path) -> Domain:
     """Load the domain in a directory, or the shipped domain of that name.
 
     A bare name of :data:`SHIPPED` always means the shipped one; write ``./name`` for a directory of the same name.
-    Raises :class:`CurationError` naming file and line.
+    Loading the same bytes again gives the same object. Raises :class:`CurationError` naming file and line.
     """
     directory = _directory(path_or_name)
-    fingerprint = domain_fingerprint(directory)
-    document = Document(directory / "taxonomy.yaml")
+    return _load(directory, domain_fingerprint(directory))
+
+
+@lru_cache(maxsize=8)
+def _load(directory: Path, fingerprint: str) -> Domain:
+    paths = {name: directory / name for name in FILES if (directory / name).exists()}
+    document = Document(paths["taxonomy.yaml"])
     taxonomy = _parse_taxonomy(document)
     title = document.text(document.root, "title", "title") if "title" in document.root else directory.name
     declared = _declared_languages(document)
-    tools = _parse_tools(directory / "tools.yaml") if (directory / "tools.yaml").exists() else {}
-    dimensions_path = directory / "dimensions.yaml"
-    dimensions, wording = parse_dimensions(Document(dimensions_path)) if dimensions_path.exists() else ({}, Wording())
-    seeds_path = directory / "seeds.yaml"
-    seeds = load_seeds(seeds_path, taxonomy, declared) if seeds_path.exists() else ()
+    tools = _parse_tools(Document(paths["tools.yaml"])) if "tools.yaml" in paths else {}
+    dimensions, wording = (
+        parse_dimensions(Document(paths["dimensions.yaml"])) if "dimensions.yaml" in paths else ({}, Wording())
+    )
+    seeds = load_seeds(paths["seeds.yaml"], taxonomy, declared) if "seeds.yaml" in paths else ()
     languages = declared or tuple(dict.fromkeys(seed.lang for seed in seeds))
     parts = DomainParts(taxonomy, tools, dimensions, languages)
-    plans, grammar = _rules(directory, parts)
-    return Domain(
-        directory.name, title, languages, taxonomy, tools, dimensions, seeds, plans, grammar, fingerprint, wording
-    )
+    plans, grammar = Plans(), Grammar()
+    if path := paths.get("plans.yaml"):
+        plans = parse_plans(Document(path), path, parts)
+    if path := paths.get("grammar.yaml"):
+        grammar = parse_grammar(Document(path), path, parts)
+    name = directory.name
+    return Domain(name, title, languages, taxonomy, tools, dimensions, seeds, plans, grammar, fingerprint, wording)
 
 
 def domain_fingerprint(path_or_name: str | Path) -> str:
@@ -266,9 +278,8 @@ def _examples(document: Document, body: dict[str, Any], node_id: str) -> tuple[s
     return tuple(text for lang in by_language for text, _ in document.texts(by_language, lang, what))
 
 
-def _parse_tools(path: Path) -> dict[str, Tool]:
+def _parse_tools(document: Document) -> dict[str, Tool]:
     """``tools: {group: {name: {description, parameters: <JSON Schema object>}}}``."""
-    document = Document(path)
     document.keys(document.root, ("tools",), ("tools",), "the file")
     groups = document.mapping(document.root, "tools", "tools")
     tools: dict[str, Tool] = {}
@@ -304,13 +315,6 @@ def _parse_tool(document: Document, owner: Any, name: str, group: str) -> Tool:
     return Tool(name, group, description, plain(schema), tuple(required))
 
 
-def _rules(directory: Path, parts: DomainParts) -> tuple[Any, Any]:
-    """Plan rules and grammar; empty ones where their file is absent."""
-    return None, None
-
-
 def _nearest(word: str, words: tuple[str, ...]) -> str | None:
-    import difflib
-
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     return f"Did you mean {close[0]}?" if close else None

@@ -1,26 +1,27 @@
 """Constraints in queries: what limits the answer, its canonical value and the exact words it was read from.
 
-The words are data (``dimensions.yaml``); this module finds them in a column of texts. Lexicons go through one
-Aho-Corasick pass over the column. Regular expressions go through Rust first, one alternation a dimension, then one by
-one on the rows that hit; Python sees only pairs of row and pattern that match. Overlaps go to the longest match,
-then to the dimension that stands first in the file, then to its patterns before its lexicon.
+The words are data (``dimensions.yaml``); this module finds them in a column of texts. One Aho-Corasick pass looks for
+the lexicon and for the literals without which no pattern can match (:mod:`.literals`); an expression runs only over
+the rows that hold one of its literals. Overlaps go to the longest match, then to the dimension that stands first in
+the file, then to its patterns before its lexicon.
 
 All offsets are code points of the text as given. Matching itself runs on a folded copy of equal length: full-width
-ASCII to ASCII and the domain's own characters (``fold``); case is ignored; ``\\b``, ``\\w`` and ``\\d`` mean ASCII, so
-that a word boundary lies between ``KFC`` and a Chinese character.
+ASCII to ASCII, white space to a space, and the domain's own characters (``fold``). Case is ignored; ``\\b``, ``\\w``
+and ``\\d`` mean ASCII, so that a word boundary lies between ``KFC`` and a Chinese character.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from curation.errors import CurationError
+from curation.teachers.embedded.literals import LiteralsError, literals
 from curation.teachers.embedded.values import Values
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from curation.domain.model import Dimension, Domain, Pattern
 
-__all__ = ["CONSTRAINTS", "Recogniser", "recognise", "rust_regex"]
+__all__ = ["CONSTRAINTS", "Recogniser", "recognise"]
 
 CONSTRAINTS = pl.List(
     pl.Struct({"dimension": pl.String, "value": pl.String, "text": pl.String, "start": pl.Int32, "end": pl.Int32})
@@ -36,81 +37,33 @@ CONSTRAINTS = pl.List(
 """Type of a column of constraints, as in ``annotations.constraints``."""
 
 _BLOCK = 50_000
-_FLAGS = re.ASCII | re.IGNORECASE
-_WIDE = {chr(0xFF01 + index): chr(0x21 + index) for index in range(94)} | {"\u3000": " ", "’": "'", "‘": "'"}
+_CASED = "(?-i:"
+_UPPER = re.compile(r"\\.|\(\?P<\w+>|[A-Z]")
+_WIDE = {chr(0xFF01 + index): chr(0x21 + index) for index in range(94)} | {"’": "'", "‘": "'"}
+_WIDE |= dict.fromkeys("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u2002\u2003\u2009\u202f\u3000", " ")
+_LOWER = {chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
 _NOT = "not_"
+_ENTRIES = {"word": pl.String, "priority": pl.Int64, "dimension": pl.Int64, "lang": pl.String, "value": pl.String}
 
 
 def recognise(
     texts: pl.Series | Sequence[str | None], langs: pl.Series | Sequence[str | None] | None, domain: Domain
 ) -> pl.Series:
-    """Constraints of every text; see :meth:`Recogniser.recognise`. Compile a :class:`Recogniser` once for many calls."""
+    """Constraints of every text, see :meth:`Recogniser.recognise`; compile a :class:`Recogniser` for many calls."""
     return Recogniser(domain).recognise(texts, langs)
-
-
-def rust_regex(regex: str) -> str:
-    """``regex`` for Rust's engine, matching at least where Python's does.
-
-    Look-around is left out (Rust has none, and without it more matches), group names too (they may repeat in an
-    alternation); ``\\b`` becomes the ASCII one.
-    """
-    out: list[str] = []
-    position = 0
-    while position < len(regex):
-        if regex[position] == "\\":
-            pair = regex[position : position + 2]
-            out.append({"\\b": r"(?-u:\b)", "\\d": "[0-9]", "\\w": "[0-9A-Za-z_]"}.get(pair, pair))
-            position += 2
-        elif regex[position] == "[":
-            end = _class_end(regex, position)
-            out.append(regex[position:end].replace("\\d", "0-9").replace("\\w", "0-9A-Za-z_"))
-            position = end
-        elif regex.startswith(("(?=", "(?!", "(?<=", "(?<!"), position):
-            position = _group_end(regex, position)
-            out.append("(?:)")
-        elif regex.startswith("(?P<", position):
-            out.append("(?:")
-            position = regex.index(">", position) + 1
-        else:
-            out.append(regex[position])
-            position += 1
-    return "".join(out)
-
-
-def _class_end(regex: str, start: int) -> int:
-    position = start + 2 if regex.startswith("[^", start) else start + 1
-    position += regex.startswith("]", position)
-    while position < len(regex) and regex[position] != "]":
-        position += 2 if regex[position] == "\\" else 1
-    return position + 1
-
-
-def _group_end(regex: str, start: int) -> int:
-    depth, position = 0, start
-    while position < len(regex):
-        if regex[position] == "\\":
-            position += 2
-            continue
-        if regex[position] == "[":
-            position = _class_end(regex, position)
-            continue
-        depth += (regex[position] == "(") - (regex[position] == ")")
-        position += 1
-        if depth == 0:
-            return position
-    return position
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """A compiled pattern: where it stands in the order of priority, what it gives."""
+    """A compiled pattern: where it stands in the order of priority, what it gives, what it cannot match without."""
 
     priority: int
     dimension: int
     lang: str
     value: str
-    python: re.Pattern[str]
-    rust: str
+    regex: re.Pattern[str]
+    cased: bool
+    required: tuple[frozenset[str], ...]
 
 
 @dataclass
@@ -142,37 +95,48 @@ class Recogniser:
         self._languages = domain.languages
         self._values = Values(wording)
         self._fold = _WIDE | wording.fold
-        self._table = str.maketrans(self._fold)
         self._cache: dict[tuple[int, tuple[str | None, ...]], str | None] = {}
-        self._groups: list[tuple[str, list[_Rule]]] = []
-        words: dict[str, list[tuple[int, int, str, str]]] = {}
+        self._rules: list[_Rule] = []
+        entries: list[tuple[str, int, int, str, str]] = []
+        table = str.maketrans(self._fold)
         priority = 0
         for index, dimension in enumerate(self._dimensions):
-            rules = []
             for pattern in dimension.patterns:
-                rules.append(self._rule(pattern, priority, index))
+                self._rules.append(self._rule(pattern, priority, index))
                 priority += 1
-            if rules:
-                self._groups.append(("|".join(f"(?:{rule.rust})" for rule in rules), rules))
-            for entry in dimension.lexicon:
-                word = entry.text.translate(self._table).lower()
-                words.setdefault(word, []).append((priority, index, entry.lang, entry.value))
+            entries += [
+                (entry.text.translate(table).lower(), priority, index, entry.lang, entry.value)
+                for entry in dimension.lexicon
+            ]
             priority += 1
-        self._words = dict(sorted(words.items()))
-        negations = [f"(?:{regex})" for regex in wording.negation.values()]
-        self._negation = re.compile(f"(?:{'|'.join(negations)})$", _FLAGS) if negations else None
-        self._negation_rust = f"(?i){rust_regex('|'.join(negations))}"
+        self._entries = pl.DataFrame(entries, schema=_ENTRIES, orient="row")
+        negations = "|".join(f"(?:{regex})" for regex in wording.negation.values())
+        self._negation = re.compile(f"(?:{_lowered(negations)})$", re.ASCII) if negations else None
+        self._negation_required = literals(negations).required if negations else ()
+        required = [rule.required for rule in self._rules] + [self._negation_required]
+        self._sets = {
+            words: at for at, words in enumerate(dict.fromkeys(words for sets in required for words in sets))
+        }
+        triggers = [(word, at) for words, at in self._sets.items() for word in sorted(words)]
+        self._triggers = pl.DataFrame(triggers, schema={"word": pl.String, "set": pl.Int32}, orient="row")
+        self._words = pl.concat([self._entries["word"], self._triggers["word"]]).unique().sort()
 
     def _rule(self, pattern: Pattern, priority: int, index: int) -> _Rule:
         name = self._dimensions[index].name or "ignore"
         try:
-            python = re.compile(pattern.regex, _FLAGS)
-            self._values.check(pattern.value, python)
-            rust = rust_regex(pattern.regex)
-            pl.Series([""]).str.contains(f"(?i){rust}")
-        except (re.error, pl.exceptions.PolarsError, CurationError) as error:
+            known = literals(pattern.regex)
+            # The class at the front lets the engine skip positions at once where no alternative can begin.
+            guard = f"(?=[{re.escape(''.join(sorted(known.first)))}])" if known.first else ""
+            # Lower-case expressions over lower-case text: ignoring case costs the engine its short cuts.
+            cased = _CASED in pattern.regex
+            regex = re.compile(
+                f"{guard}(?:{pattern.regex if cased else _lowered(pattern.regex)})",
+                re.ASCII | re.IGNORECASE if cased else re.ASCII,
+            )
+            self._values.check(pattern.value, regex)
+        except (re.error, LiteralsError, CurationError) as error:
             raise CurationError(f"dimensions.yaml: a {pattern.lang} pattern of {name} is wrong: {error}") from None
-        return _Rule(priority, index, pattern.lang, pattern.value, python, rust)
+        return _Rule(priority, index, pattern.lang, pattern.value, regex, cased, known.required)
 
     def recognise(
         self, texts: pl.Series | Sequence[str | None], langs: pl.Series | Sequence[str | None] | None = None
@@ -189,7 +153,7 @@ class Recogniser:
         """
         column = pl.Series("text", texts, dtype=pl.String).fill_null("")
         languages = None if langs is None else pl.Series("lang", langs, dtype=pl.String).fill_null("")
-        if not self._groups and not self._words:
+        if not self._rules and self._entries.is_empty():
             return pl.Series("constraints", [[]] * len(column), dtype=CONSTRAINTS)
         blocks = [
             self._block(column[at : at + _BLOCK], None if languages is None else languages[at : at + _BLOCK])
@@ -199,12 +163,25 @@ class Recogniser:
 
     def _block(self, texts: pl.Series, langs: pl.Series | None) -> pl.Series:
         folded = texts.str.replace_many(list(self._fold), list(self._fold.values()))
-        barred = None if langs is None else self._barred(langs)
+        barred = {} if langs is None else self._barred(langs)
         found = _Candidates([], [], [], [], [], [])
-        self._find_words(folded, barred, found)
-        self._find_patterns(folded, barred, found)
-        self._negate(folded, found)
+        lower = folded.str.replace_many(list(_LOWER), list(_LOWER.values()))
+        hits = self._hits(lower)
+        self._add_words(hits, barred, found)
+        holding = hits.select("row", "word").join(self._triggers, on="word").select("set", "row").unique()
+        rows = {key[0]: part["row"].sort() for key, part in holding.partition_by("set", as_dict=True).items()}
+        for rule in self._rules:
+            at = self._rows(rule.required, rows, len(lower))
+            self._add_matches(rule, at, folded if rule.cased else lower, barred, found)
+        negated = set(self._rows(self._negation_required, rows, len(lower)).to_list())
+        self._negate(lower, negated, found)
         return self._column(texts, found, _resolve(found))
+
+    def _rows(self, required: tuple[frozenset[str], ...], rows: dict[int, pl.Series], size: int) -> pl.Series:
+        """Rows that hold a string of each required set; all ``size`` rows when nothing is required."""
+        none = pl.Series(dtype=pl.UInt32)
+        found = [rows.get(self._sets[words], none).to_numpy() for words in required] or [np.arange(size)]
+        return pl.Series(reduce(partial(np.intersect1d, assume_unique=True), found), dtype=pl.UInt32)
 
     @cached_property
     def _scripts(self) -> dict[str, bool]:
@@ -215,61 +192,55 @@ class Recogniser:
                 latin.setdefault(entry.lang, []).append(entry.text.isascii())
         return {lang: sum(flags) * 2 > len(flags) for lang, flags in latin.items()}
 
-    def _barred(self, langs: pl.Series) -> dict[str, np.ndarray] | None:
-        """Wording language to the rows where it does not count; None when it counts everywhere."""
+    def _barred(self, langs: pl.Series) -> dict[str, np.ndarray]:
+        """Wording language to whether it does not count, by row; a language that counts everywhere is left out."""
         barred = {}
-        for wording in self._scripts:
-            others = [
-                lang
-                for lang in self._languages
-                if lang != wording and lang in self._scripts and self._scripts[lang] == self._scripts[wording]
-            ]
+        for wording, latin in self._scripts.items():
+            others = [lang for lang in self._languages if lang != wording and self._scripts.get(lang) == latin]
             if others:
                 barred[wording] = langs.is_in(others).to_numpy()
-        return barred or None
+        return barred
 
-    def _find_words(self, folded: pl.Series, barred: dict[str, np.ndarray] | None, found: _Candidates) -> None:
-        """Lexicon entries, by one Aho-Corasick pass and a second over the rows that hit."""
-        if not self._words:
-            return
-        keys = pl.Series(list(self._words))
-        # One byte of padding on both sides: every match has a byte before and after it.
-        padded = pl.DataFrame({"text": " " + folded + " "}).with_row_index("row")
-        at = pl.col("text").str.find_many(pl.lit(keys).implode(), ascii_case_insensitive=True, overlapping=True)
-        hits = padded.with_columns(at=at).filter(pl.col("at").list.len() > 0)
-        word = pl.col("text").str.extract_many(pl.lit(keys).implode(), ascii_case_insensitive=True, overlapping=True)
-        hits = hits.with_columns(word=word).explode("at", "word").with_columns(pl.col("word").str.to_lowercase())
-        raw = pl.col("text").cast(pl.Binary)
-        size = pl.col("word").str.len_bytes()
-        alone = ~(
-            _word_byte(raw.bin.slice(pl.col("at").cast(pl.Int64) - 1, 1)) & _word_byte(raw.bin.slice(pl.col("at"), 1))
-            | _word_byte(raw.bin.slice(pl.col("at") + size - 1, 1))
-            & _word_byte(raw.bin.slice(pl.col("at") + size, 1))
-        )
-        hits = hits.filter(alone).with_columns(
-            start=raw.bin.slice(0, pl.col("at")).cast(pl.String).str.len_chars().cast(pl.Int64) - 1
-        )
-        for row, text, start in hits.select("row", "word", "start").iter_rows():
-            for priority, dimension, lang, value in self._words[text]:
-                if barred is None or lang not in barred or not barred[lang][row]:
-                    found.add(row, start, start + len(text), priority, dimension, value)
+    def _hits(self, lower: pl.Series) -> pl.DataFrame:
+        """Every occurrence of a word or literal: its row, text, ``word`` and byte offset ``at``.
 
-    def _find_patterns(self, folded: pl.Series, barred: dict[str, np.ndarray] | None, found: _Candidates) -> None:
-        for group, rules in self._groups:
-            rows = folded.str.contains(f"(?i){group}").arg_true()
-            part = folded.gather(rows)
-            for rule in rules if len(part) else ():
-                hit = part.str.contains(f"(?i){rule.rust}").arg_true()
-                for row, text in zip(rows.gather(hit).to_list(), part.gather(hit).to_list(), strict=True):
-                    if barred is None or rule.lang not in barred or not barred[rule.lang][row]:
-                        self._match(rule, row, text, found)
+        Texts stand between two spaces, so that every occurrence has a byte before and after it.
+        """
+        words = pl.lit(self._words).implode()
+        frame = pl.DataFrame({"text": " " + lower + " "}).with_row_index("row")
+        frame = frame.with_columns(at=pl.col("text").str.find_many(words, overlapping=True))
+        frame = frame.filter(pl.col("at").list.len() > 0)
+        return frame.with_columns(word=pl.col("text").str.extract_many(words, overlapping=True)).explode("at", "word")
 
-    def _match(self, rule: _Rule, row: int, text: str, found: _Candidates) -> None:
-        span = "span" if "span" in rule.python.groupindex else 0
-        for match in rule.python.finditer(text):
-            start, end = match.span(span)
-            if start < end:
-                value = self._value(rule, match)
+    def _add_words(self, hits: pl.DataFrame, barred: dict[str, np.ndarray], found: _Candidates) -> None:
+        """Occurrences of lexicon entries that stand alone: no ASCII letter or digit runs on over their edges."""
+        raw, at = pl.col("text").cast(pl.Binary), pl.col("at").cast(pl.Int64)
+        end = at + pl.col("word").str.len_bytes()
+        alone = ~(_word_byte(raw, at - 1) & _word_byte(raw, at) | _word_byte(raw, end - 1) & _word_byte(raw, end))
+        start = raw.bin.slice(0, at).cast(pl.String).str.len_chars().cast(pl.Int64) - 1
+        words = hits.join(self._entries, on="word").filter(alone).with_columns(start=start)
+        words = words.with_columns(end=pl.col("start") + pl.col("word").str.len_chars())
+        for wording, flags in barred.items():
+            words = words.filter((pl.col("lang") != wording) | ~pl.Series(flags).gather(words["row"]))
+        found.row += words["row"].to_list()
+        found.start += words["start"].to_list()
+        found.end += words["end"].to_list()
+        found.priority += words["priority"].to_list()
+        found.dimension += words["dimension"].to_list()
+        found.value += words["value"].to_list()
+
+    def _add_matches(
+        self, rule: _Rule, rows: pl.Series, texts: pl.Series, barred: dict[str, np.ndarray], found: _Candidates
+    ) -> None:
+        """Matches of one pattern in the given rows."""
+        if rule.lang in barred:
+            rows = rows.filter(~pl.Series(barred[rule.lang]).gather(rows))
+        span = "span" if "span" in rule.regex.groupindex else 0
+        find = rule.regex.finditer
+        for row, text in zip(rows.to_list(), texts.gather(rows).to_list(), strict=True):
+            for match in find(text):
+                start, end = match.span(span)
+                value = self._value(rule, match) if start < end else None
                 if value is not None:
                     found.add(row, start, end, rule.priority, rule.dimension, value)
 
@@ -283,18 +254,15 @@ class Recogniser:
             self._cache[key] = self._values.fill(rule.value, match.groupdict())
         return self._cache[key]
 
-    def _negate(self, folded: pl.Series, found: _Candidates) -> None:
+    def _negate(self, lower: pl.Series, rows: set[int], found: _Candidates) -> None:
         """Take a negation right before a constraint of a negatable dimension into it."""
-        if self._negation is None:
+        if self._negation is None or not rows:
             return
         negatable = [dimension.negatable for dimension in self._dimensions]
-        rows = folded.str.contains(self._negation_rust)
-        texts = dict(zip(rows.arg_true().to_list(), folded.filter(rows).to_list(), strict=True))
-        for index in range(len(found.row)):
-            text = texts.get(found.row[index])
-            if text is None or not negatable[found.dimension[index]] or found.value[index].startswith(_NOT):
+        for index, row in enumerate(found.row):
+            if row not in rows or not negatable[found.dimension[index]] or found.value[index].startswith(_NOT):
                 continue
-            match = self._negation.search(text, 0, found.start[index])
+            match = self._negation.search(lower[row], 0, found.start[index])
             if match and match.start() < match.end():
                 found.start[index] = match.start()
                 found.value[index] = _NOT + found.value[index]
@@ -325,10 +293,15 @@ class Recogniser:
         return joined.fill_null(pl.Series([[]], dtype=CONSTRAINTS).first()).cast(CONSTRAINTS)
 
 
-def _word_byte(byte: pl.Expr) -> pl.Expr:
-    """Whether a one-byte slice is an ASCII letter, digit or underscore."""
+def _lowered(regex: str) -> str:
+    """``regex`` with its ASCII letters in lower case, escapes and names of groups left as they are."""
+    return _UPPER.sub(lambda match: match[0] if len(match[0]) > 1 else match[0].lower(), regex)
+
+
+def _word_byte(raw: pl.Expr, at: pl.Expr) -> pl.Expr:
+    """Whether the byte of ``raw`` at ``at`` is an ASCII letter, digit or underscore."""
     word = [bytes([code]) for code in range(128) if chr(code).isalnum() or code == ord("_")]
-    return byte.is_in(word)
+    return raw.bin.slice(at, 1).is_in(word)
 
 
 def _resolve(found: _Candidates) -> np.ndarray:

@@ -44,15 +44,40 @@ _ZH_DIGITS = {
 }
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 _ZH_RANGE = re.compile("([一二两三四五六七八])([二三四五六七八九])")
-_EN_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-_EN_NUMBERS = {word: value for value, word in enumerate(_EN_UNITS)} | {
-    word: 10 * value
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
+_EN_NUMBERS = {
+    "zero": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "thirteen": 13,
+    "fourteen": 14,
+    "fifteen": 15,
+    "sixteen": 16,
+    "seventeen": 17,
+    "eighteen": 18,
+    "nineteen": 19,
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+    "a": 1,
+    "an": 1,
+    "couple": 2,
+    "dozen": 12,
 }
-_EN_NUMBERS |= {"a": 1, "an": 1, "couple": 2, "dozen": 12}
 _EN_SCALES = {"hundred": 100, "thousand": 1000, "k": 1000, "grand": 1000, "million": 1_000_000}
 
 Number = tuple[Fraction, Fraction]
@@ -211,7 +236,7 @@ class Values:
         return _shown(number[0] * Fraction(factor), number[1] * Fraction(factor)) + name
 
     def _compose(self, name: str, words: str) -> str | None:
-        """Every rule in turn takes its first match in what is left of ``words``; the values in the order of the rules."""
+        """Every rule in turn takes its first match in what is left of ``words``; values in the order of the rules."""
         left = words
         values = []
         for rule, regex in self._rules[name]:

@@ -144,7 +144,7 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class Weight:
-    """How much a constraint of ``dimension`` (or below it) binds; of any value, or of those that ``regex`` matches."""
+    """How much a constraint of ``dimension`` (or below it) binds, of any value or of those ``regex`` matches."""
 
     dimension: str
     regex: str | None

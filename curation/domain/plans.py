@@ -288,7 +288,7 @@ class _Parser:
         names = {step.name for step in steps}
         for index, step in enumerate(steps):
             for other in step.after or ():
-                if other not in names or other == step.name:
+                if other not in (*names, *self.parts.tools) or other == step.name:
                     raise self.document.error(
                         f"{step.name} is after {other!r}, which is no step", body["steps"], index
                     )

@@ -18,10 +18,10 @@ class DifficultyParams(Params):
     """How the three dimensions, each 0 to 5, become one difficulty."""
 
     weights: tuple[float, float, float] = Field(
-        (0.35, 0.45, 0.20), description="of cognitive load, chain depth and constraint complexity in their mean"
+        (0.30, 0.50, 0.20), description="of cognitive load, chain depth and constraint complexity in their mean"
     )
     emphasis: float = Field(
-        0.2, ge=0, le=1, description="share of the hardest dimension in the score; the weighted mean has the rest"
+        0.1, ge=0, le=1, description="share of the hardest dimension in the score; the weighted mean has the rest"
     )
     thresholds: tuple[float, float, float, float] = Field(
         (1.5, 2.1, 2.7, 3.4), description="scores from which difficulty is 2, 3, 4 and 5"

@@ -5,8 +5,8 @@ or against solvability; the rest is arithmetic over columns (``curation/algorith
 
 *Solvability* pools what the annotation says with what the rules say, as odds: ``odds = p / (1 - p)`` of the
 annotation's ``unsolvable_confidence`` times the odds of every rule, label and empty slot that applies. A query is
-unsolvable where the pooled probability reaches the threshold and a reason is known: the annotation's or the rules',
-whichever has the larger odds.
+unsolvable where the pooled probability reaches the threshold and a reason is known: the annotation's where that alone
+reaches the threshold, else the rules' strongest, else the annotation's.
 
 *A domain without plan rules* says nothing of tools. Where it declares tools, a leaf's plan is the one tool whose
 description is nearest to the leaf's; where it declares none, plans stay empty and chain depth 0. Cognitive load then
@@ -81,7 +81,7 @@ class Outcome:
     """What the rules make of one signature.
 
     ``log_odds`` is the evidence for unsolvability that is not the annotation's, ``reason`` the rules' strongest
-    reason and ``reason_log_odds`` its share.
+    reason.
     """
 
     calls: tuple[Call, ...]
@@ -89,7 +89,6 @@ class Outcome:
     joint: float
     log_odds: float
     reason: str | None
-    reason_log_odds: float
 
     @property
     def tools(self) -> frozenset[str]:
@@ -173,7 +172,7 @@ class PlanScorer:
                 "constraint_complexity": pl.Series(complexity, dtype=pl.Float32),
                 "reason": reasons,
                 "level": pl.Series(level, dtype=pl.Int8),
-                "plan": plans.gather(at) if len(at) else plans.clear(),
+                "plan": plans.gather(at),
             }
         ).select(
             "query_id",
@@ -242,8 +241,8 @@ class PlanScorer:
     def _without_rules(self, facts: Facts) -> Outcome:
         joint = 0.5 * max(len(facts.dimensions) - 1, 0)
         if not self.domain.tools:
-            return Outcome((), 1.0, joint, 0.0, None, 0.0)
-        return Outcome((Call(1, self._fitting_tool(facts.primary), ()),), 1.0, joint, 0.0, None, 0.0)
+            return Outcome((), 1.0, joint, 0.0, None)
+        return Outcome((Call(1, self._fitting_tool(facts.primary), ()),), 1.0, joint, 0.0, None)
 
     def _fitting_tool(self, leaf: str) -> str:
         if leaf not in self._fitted:
@@ -268,22 +267,18 @@ class PlanScorer:
         said = np.clip(rows["unsolvable_confidence"].to_numpy().astype(np.float64), 1 - _CERTAIN, _CERTAIN)
         said = np.log(said / (1 - said))
         ruled = np.array([o.log_odds for o in outcomes], dtype=np.float64)[at]
-        threshold = self.scale.unsolvable_threshold
+        least = math.log(self.scale.unsolvable_threshold / (1 - self.scale.unsolvable_threshold))
         frame = pl.DataFrame(
             {
                 "annotated": rows["unsolvable"],
-                "said": said,
-                "ruled": pl.Series([o.reason for o in outcomes], dtype=pl.String).gather(at) if len(at) else [],
-                "ruled_odds": np.array([o.reason_log_odds for o in outcomes], dtype=np.float64)[at],
-                "unsolvable": np.round(said + ruled, 9) >= math.log(threshold / (1 - threshold)),
+                "alone": said >= least,
+                "ruled": pl.Series([o.reason for o in outcomes], dtype=pl.String).gather(at),
+                "unsolvable": np.round(said + ruled, 9) >= least,
             },
-            schema_overrides={"annotated": pl.String, "ruled": pl.String},
+            schema_overrides={"annotated": pl.String},
         )
-        by_rules = pl.col("ruled").is_not_null() & (
-            pl.col("annotated").is_null() | (pl.col("ruled_odds") > pl.col("said"))
-        )
-        reason = pl.when(by_rules).then("ruled").otherwise("annotated")
-        return frame.select(reason=pl.when("unsolvable").then(reason))["reason"]
+        own = pl.when("alone").then("annotated")
+        return frame.select(reason=pl.when("unsolvable").then(pl.coalesce(own, "ruled", "annotated")))["reason"]
 
 
 def _applies(rule: Rule, facts: Facts) -> bool:
@@ -312,8 +307,8 @@ def _apply(rule: Rule, draft: _Draft) -> None:
             draft.steps[found] = PlanStep(step.name, step.tool, times, step.after)
 
 
-def _pool(evidence: list[Evidence]) -> tuple[float, str | None, float]:
-    """Sum of log odds, the reason with the largest share (None if none speaks for unsolvable), and that share."""
+def _pool(evidence: list[Evidence]) -> tuple[float, str | None]:
+    """Sum of log odds, and the reason with the largest share; None if none speaks for unsolvability."""
     total = 0.0
     by_reason: dict[str, float] = {}
     for item in evidence:
@@ -323,8 +318,8 @@ def _pool(evidence: list[Evidence]) -> tuple[float, str | None, float]:
     # The order of the file decides between equals, so nothing hangs on the order of a set.
     best = max(by_reason, key=lambda reason: by_reason[reason], default=None)
     if best is None or by_reason[best] <= 0:
-        return total, None, 0.0
-    return total, best, by_reason[best]
+        return total, None
+    return total, best
 
 
 def _shape(outcomes: list[Outcome]) -> tuple[list[int], list[int], list[int]]:

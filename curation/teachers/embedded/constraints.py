@@ -43,6 +43,7 @@ _WIDE = {chr(0xFF01 + index): chr(0x21 + index) for index in range(94)} | {"’"
 _WIDE |= dict.fromkeys("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u2002\u2003\u2009\u202f\u3000", " ")
 _LOWER = {chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)}
 _NOT = "not_"
+_SCHEMA = {"row": pl.UInt32, "start": pl.Int32, "end": pl.Int32, "dimension": pl.UInt32, "value": pl.String}
 _ENTRIES = {"word": pl.String, "priority": pl.Int64, "dimension": pl.Int64, "lang": pl.String, "value": pl.String}
 
 
@@ -174,8 +175,9 @@ class Recogniser:
             at = self._rows(rule.required, rows, len(lower))
             self._add_matches(rule, at, folded if rule.cased else lower, barred, found)
         negated = set(self._rows(self._negation_required, rows, len(lower)).to_list())
-        self._negate(lower, negated, found)
-        return self._column(texts, found, _resolve(found))
+        kept = _resolve(found)
+        self._negate(lower, negated, found, kept)
+        return self._column(texts, found, kept)
 
     def _rows(self, required: tuple[frozenset[str], ...], rows: dict[int, pl.Series], size: int) -> pl.Series:
         """Rows that hold a string of each required set; all ``size`` rows when nothing is required."""
@@ -251,39 +253,36 @@ class Recogniser:
         if key not in self._cache:
             if len(self._cache) > 1_000_000:
                 self._cache.clear()
-            self._cache[key] = self._values.fill(rule.value, match.groupdict())
+            self._cache[key] = self._values.fill(rule.value, match.groupdict(), rule.lang)
         return self._cache[key]
 
-    def _negate(self, lower: pl.Series, rows: set[int], found: _Candidates) -> None:
-        """Take a negation right before a constraint of a negatable dimension into it."""
+    def _negate(self, lower: pl.Series, rows: set[int], found: _Candidates, kept: np.ndarray) -> None:
+        """Take a negation right before a kept constraint of a negatable dimension into it."""
         if self._negation is None or not rows:
             return
         negatable = [dimension.negatable for dimension in self._dimensions]
-        for index, row in enumerate(found.row):
+        before = (-1, 0)
+        for index in sorted(kept.tolist(), key=lambda index: (found.row[index], found.start[index])):
+            row, start = found.row[index], found.start[index]
+            free = before[1] if before[0] == row else 0
+            before = (row, found.end[index])
             if row not in rows or not negatable[found.dimension[index]] or found.value[index].startswith(_NOT):
                 continue
-            match = self._negation.search(lower[row], 0, found.start[index])
+            match = self._negation.search(lower[row], free, start)
             if match and match.start() < match.end():
                 found.start[index] = match.start()
                 found.value[index] = _NOT + found.value[index]
 
     def _column(self, texts: pl.Series, found: _Candidates, kept: np.ndarray) -> pl.Series:
-        """The kept candidates as one list a text."""
-        ignore = len(self._dimensions) - 1
-        names = [dimension.name for dimension in self._dimensions]
-        kept = kept[np.fromiter((found.dimension[index] != ignore for index in kept), dtype=bool, count=len(kept))]
-        frame = pl.DataFrame(
-            {
-                "row": pl.Series([found.row[index] for index in kept], dtype=pl.UInt32),
-                "dimension": pl.Series([names[found.dimension[index]] for index in kept], dtype=pl.String),
-                "value": pl.Series([found.value[index] for index in kept], dtype=pl.String),
-                "start": pl.Series([found.start[index] for index in kept], dtype=pl.Int32),
-                "end": pl.Series([found.end[index] for index in kept], dtype=pl.Int32),
-            }
-        ).sort("row", "start")
-        source = texts.gather(frame["row"]).rename("source")
+        """The kept candidates as one list a text; of the same dimension and value only the first of a text."""
+        names = pl.Series([dimension.name for dimension in self._dimensions])
+        frame = pl.DataFrame({name: getattr(found, name) for name in _SCHEMA}, schema=_SCHEMA)[kept]
+        frame = frame.filter(pl.col("dimension") != len(names) - 1).sort("row", "start")
+        frame = frame.unique(["row", "dimension", "value"], keep="first", maintain_order=True)
+        source = pl.lit(texts.gather(frame["row"]).rename("source"))
         frame = frame.with_columns(
-            text=pl.lit(source).str.slice(pl.col("start"), (pl.col("end") - pl.col("start")).cast(pl.UInt32))
+            dimension=names.gather(frame["dimension"]),
+            text=source.str.slice(pl.col("start"), (pl.col("end") - pl.col("start")).cast(pl.UInt32)),
         )
         lists = frame.group_by("row", maintain_order=True).agg(
             constraints=pl.struct("dimension", "value", "text", "start", "end")

@@ -104,6 +104,9 @@ def _chinese(text: str) -> Number | None:
         whole = parse_number(text.rstrip("半个"))
         return None if whole is None else (whole[0] + Fraction(1, 2), whole[1] + Fraction(1, 2))
     text = text.rstrip("个")
+    if decimal := re.fullmatch("([一二三四五六七八九])点([一二三四五六七八九])", text):
+        value = _ZH_DIGITS[decimal[1]] + Fraction(_ZH_DIGITS[decimal[2]], 10)
+        return value, value
     if all(character in _ZH_DIGITS for character in text) and len(text) > 2:
         value = Fraction(int("".join(str(_ZH_DIGITS[character]) for character in text)))
         return value, value
@@ -188,14 +191,14 @@ class Values:
             if kind and kind not in ("number", "two", "clock") and kind not in self._tables | self._rules:
                 raise CurationError(f"the value {template!r} names {kind!r}, which is no table and no rules")
 
-    def fill(self, template: str, groups: dict[str, str | None]) -> str | None:
-        """The value for a match's named groups; None when some words cannot be read."""
+    def fill(self, template: str, groups: dict[str, str | None], lang: str) -> str | None:
+        """The value for the named groups of a match in ``lang``; None when some words cannot be read."""
         pieces = []
         for piece in template.split():
             filled = ""
             position = 0
             for match in _FIELD.finditer(piece):
-                part = self._field(groups, match[1], match[2], match[3])
+                part = self._field(groups, match[1], match[2], match[3], lang)
                 if part is None:
                     return None
                 filled += piece[position : match.start()] + part
@@ -205,7 +208,9 @@ class Values:
                 pieces.append(filled)
         return "_".join(pieces) or None
 
-    def _field(self, groups: dict[str, str | None], group: str, unit: str | None, kind: str | None) -> str | None:
+    def _field(
+        self, groups: dict[str, str | None], group: str, unit: str | None, kind: str | None, lang: str
+    ) -> str | None:
         words = groups.get(group)
         words = None if words is None else " ".join(words.casefold().split())
         if unit and kind:
@@ -217,7 +222,7 @@ class Values:
         if kind is None:
             return words
         if kind in self._rules:
-            return self._compose(kind, words)
+            return self._compose(kind, words, lang)
         if kind == "clock":
             return self._clock(words, groups)
         number = parse_number(words)
@@ -235,14 +240,14 @@ class Values:
         factor, name = entry.split()
         return _shown(number[0] * Fraction(factor), number[1] * Fraction(factor)) + name
 
-    def _compose(self, name: str, words: str) -> str | None:
+    def _compose(self, name: str, words: str, lang: str) -> str | None:
         """Every rule in turn takes its first match in what is left of ``words``; values in the order of the rules."""
         left = words
         values = []
         for rule, regex in self._rules[name]:
-            match = regex.search(left)
+            match = regex.search(left) if rule.lang == lang else None
             if match:
-                value = self.fill(rule.value, match.groupdict())
+                value = self.fill(rule.value, match.groupdict(), lang)
                 if value is None:
                     return None
                 values.append(value)

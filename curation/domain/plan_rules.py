@@ -155,8 +155,9 @@ class Weight:
 class Rule:
     """What changes where ``when`` holds and a label lies at or below one of ``nodes`` (anywhere if empty).
 
-    ``use`` replaces tools, then ``drop`` removes steps (by name or tool), ``add`` appends steps whose tool the
-    plan does not have yet, ``repeat`` sets how often a step (name or tool) is called.
+    ``use`` replaces tools, then ``drop`` removes steps (by name or tool), ``add`` appends a step unless the plan has
+    one of its name (or, for a step without a name of its own, one that calls its tool), ``repeat`` sets how often a
+    step (name or tool) is called.
     """
 
     name: str

@@ -1,76 +1,69 @@
-"""What the plan rules ask of a query, for whole columns at once: cues, measures and constraints as a small signature.
+"""What the plan rules ask of a query, for whole columns at once: cues, measures and constraints as a few numbers.
 
-Rows with the same signature have the same plan, so the rules are carried out once per distinct signature and not once
-per row: of millions of short queries some ten thousand signatures remain.
+Rows with the same numbers have the same plan, so the rules are carried out once per distinct *signature* and not once
+per row: millions of short queries have some ten thousand signatures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
 from curation.domain.plan_rules import BUILT_IN_MEASURES, Condition, Measure, Plans
 
-__all__ = ["SIGNATURE", "Facts", "Features"]
+__all__ = ["WORD", "Features"]
 
 WORD = 63
 """Tests per UInt64 word of a signature; one bit is left so that sums never wrap."""
 
-SIGNATURE = ("primary", "secondary", "tests", "measures", "dimensions")
-"""Columns that together decide the plan."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A signature, taken apart: what holds for a query.
-
-    Attributes:
-        primary: Primary leaf.
-        secondary: Further leaves, sorted.
-        tests: Keys of the cue and constraint-value tests that hold.
-        measures: Value by measure.
-        dimensions: Names of the dimensions that have a constraint.
-    """
-
-    primary: str
-    secondary: tuple[str, ...]
-    tests: frozenset[str]
-    measures: dict[str, int]
-    dimensions: tuple[str, ...]
-
-    def holds(self, condition: Condition) -> bool:
-        """Whether a condition is true of the query."""
-        match condition.kind:
-            case "all":
-                return all(self.holds(part) for part in condition.parts)
-            case "any":
-                return any(self.holds(part) for part in condition.parts)
-            case "not":
-                return not self.holds(condition.parts[0])
-            case "secondary":
-                return any(_within(leaf, condition.name) for leaf in self.secondary)
-            case "measure":
-                return self.measures[condition.name] >= condition.least
-            case "dimension" if condition.regex is None:
-                return any(_within(name, condition.name) for name in self.dimensions)
-            case _:
-                return condition.key in self.tests
+_MOST = 9
+"""Largest value of a built-in measure."""
 
 
 class Features:
-    """The tests of a domain's plan rules, compiled to column expressions."""
+    """The tests and measures of a domain's plan rules, compiled to column expressions.
+
+    Attributes:
+        tests: Cues and constraints that some condition asks for; bit ``i % WORD`` of word ``i // WORD`` tells of
+            test i.
+        measures: Names of all measures, the built-in ones last.
+    """
 
     def __init__(self, plans: Plans) -> None:
         self.plans = plans
         conditions = [rule.when for rule in plans.rules] + [slot.when for slot in plans.slots.values()]
-        atoms = [atom for condition in conditions for atom in condition.atoms()]
-        tests = [a for a in atoms if a.kind == "cue" or (a.kind == "dimension" and a.regex is not None)]
+        self._atoms = [atom for condition in conditions for atom in condition.atoms()]
+        tests = [atom for atom in self._atoms if atom.kind in ("cue", "dimension")]
         self.tests = tuple({test.key: test for test in tests}.values())
-        self.measures = tuple(plans.measures.values())
+        self.measures = (*plans.measures, *BUILT_IN_MEASURES)
 
-    def signatures(self, rows: pl.DataFrame) -> pl.DataFrame:
+    @property
+    def words(self) -> list[str]:
+        """Names of the columns that hold the tests."""
+        return [f"tests{number}" for number in range(max(-(-len(self.tests) // WORD), 1))]
+
+    @property
+    def values(self) -> list[str]:
+        """Names of the columns that hold the measures, in the order of :attr:`measures`."""
+        return [f"measure_{name}" for name in self.measures]
+
+    @cached_property
+    def _steps(self) -> dict[str, list[int]]:
+        """Per measure the values that make a difference; empty where every value does (it says how often to call)."""
+        times = {step.times for plan in self.plans.nodes.values() for step in plan.steps}
+        times |= {step.times for rule in self.plans.rules for step in rule.add}
+        times |= {value for rule in self.plans.rules for _, value in rule.repeat}
+        exact = times | {self.plans.objectives}
+        return {
+            name: []
+            if name in exact
+            else sorted({a.least for a in self._atoms if a.kind == "measure" and a.name == name} | {0})
+            for name in self.measures
+        }
+
+    def columns(self, rows: pl.DataFrame) -> pl.DataFrame:
         """What decides the plan, one row per row of ``rows``, in order.
 
         Args:
@@ -78,62 +71,60 @@ class Features:
                 ``dimension``, ``value``, ``start``, ``end``).
 
         Returns:
-            The columns :data:`SIGNATURE`, and ``weight`` (sum of the weights of the distinct constraints) and
-            ``stated`` (letters that state a constraint).
+            ``primary`` and ``secondary`` (joined by ``+``), the columns :attr:`words` and :attr:`values` (a measure
+            is lowered to the next value that makes a difference), ``dimensions`` of the constraints (joined by
+            ``+``), ``weight`` (sum of the weights of the distinct constraints) and ``stated`` (letters that state
+            one).
         """
-        texts = rows.select("norm").with_columns(
-            **{f"test{i}": self._cue(test) for i, test in enumerate(self.tests) if test.kind == "cue"},
-            **{f"measure{i}": _measure(measure) for i, measure in enumerate(self.measures)},
-        )
         limits = self._constraints(rows)
-        built_in = {
-            "secondaries": rows["secondary"].list.len().cast(pl.UInt32).clip(0, 9),
-            "constraints": limits["n"].cast(pl.UInt32).clip(0, 9),
-        }
-        found = texts.with_columns(limits.select(pl.selectors.starts_with("test")))
-        measures = [pl.col(f"measure{i}") for i in range(len(self.measures))]
-        return found.with_columns(**built_in).select(
+        cues = {f"test{i}": self._cue(test) for i, test in enumerate(self.tests) if test.kind == "cue"}
+        measures = {f"measure_{name}": _measure(measure) for name, measure in self.plans.measures.items()}
+        built_in = (rows["secondary"].list.len(), limits["n"])
+        found = rows.select("norm").with_columns(
+            **cues,
+            **measures,
+            **{f"measure_{name}": values for name, values in zip(BUILT_IN_MEASURES, built_in, strict=True)},
+        )
+        return found.with_columns(limits.select(pl.selectors.starts_with("test"))).select(
             pl.Series("primary", rows["primary"]),
-            pl.Series("secondary", rows["secondary"].list.sort().list.join("+")),
-            pl.concat_list(self._words()).alias("tests"),
-            pl.concat_list([m.cast(pl.UInt32) for m in (*measures, *map(pl.col, BUILT_IN_MEASURES))]).alias(
-                "measures"
-            ),
+            rows["secondary"].list.sort().list.join("+").alias("secondary"),
+            *self._words(),
+            *(self._lowered(name) for name in self.measures),
             limits["dimensions"],
             limits["weight"],
             limits["stated"],
         )
 
-    def facts(self, signature: dict[str, object]) -> Facts:
-        """Take one row of :meth:`signatures` (as a dictionary of its SIGNATURE columns) apart."""
-        words: list[int] = signature["tests"]  # type: ignore[assignment]
-        tests = [test.key for i, test in enumerate(self.tests) if words[i // WORD] >> (i % WORD) & 1]
-        values: list[int] = signature["measures"]  # type: ignore[assignment]
-        names = (*(measure.name for measure in self.measures), *BUILT_IN_MEASURES)
-        secondary, dimensions = str(signature["secondary"]), str(signature["dimensions"])
-        return Facts(
-            str(signature["primary"]),
-            tuple(secondary.split("+")) if secondary else (),
-            frozenset(tests),
-            dict(zip(names, values, strict=True)),
-            tuple(dimensions.split("+")) if dimensions else (),
-        )
+    @staticmethod
+    def joined(words: list[int]) -> int:
+        """The words of a row as one number, whose bit i tells of test i."""
+        return sum(word << (WORD * number) for number, word in enumerate(words))
 
     def _cue(self, test: Condition) -> pl.Expr:
         return pl.col("norm").str.contains(_union(regex for _, regex in self.plans.cues[test.name]))
 
     def _words(self) -> list[pl.Expr]:
         words = []
-        for start in range(0, max(len(self.tests), 1), WORD):
-            bits = [
-                pl.col(f"test{i}").cast(pl.UInt64) * (1 << (i - start))
-                for i in range(start, min(start + WORD, len(self.tests)))
-            ]
-            words.append(pl.sum_horizontal(bits).cast(pl.UInt64) if bits else pl.lit(0, pl.UInt64))
+        for number, name in enumerate(self.words):
+            span = range(number * WORD, min((number + 1) * WORD, len(self.tests)))
+            bits = [pl.col(f"test{i}").cast(pl.UInt64) * (1 << (i % WORD)) for i in span]
+            words.append((pl.sum_horizontal(bits).cast(pl.UInt64) if bits else pl.lit(0, pl.UInt64)).alias(name))
         return words
 
+    def _lowered(self, name: str) -> pl.Expr:
+        value = pl.col(f"measure_{name}").cast(pl.UInt32)
+        if name in BUILT_IN_MEASURES:
+            value = value.clip(0, _MOST)
+        steps = self._steps[name]
+        if steps:
+            lowered = pl.lit(steps[0], pl.UInt32)
+            for step in steps[1:]:
+                lowered = pl.when(value >= step).then(pl.lit(step, pl.UInt32)).otherwise(lowered)
+            value = lowered
+        return value.alias(f"measure_{name}")
+
     def _constraints(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Per row: ``n`` distinct constraints, their ``weight``, their ``dimensions``, letters ``stated``, tests."""
+        """Per row: ``n`` distinct constraints, their ``weight`` and ``dimensions``, letters ``stated``, and tests."""
         exploded = (
             rows.lazy()
             .select("constraints")
@@ -147,7 +138,7 @@ class Features:
         tested = [(i, test) for i, test in enumerate(self.tests) if test.kind == "dimension"]
         pairs = pairs.with_columns(
             weight=pl.Series([self.plans.weight(*pair) for pair in pairs.iter_rows()], dtype=pl.Float64),
-            **{f"test{i}": _below(test.name) & pl.col("value").str.contains(test.regex or "") for i, test in tested},
+            **{f"test{i}": _fits(test) for i, test in tested},
         )
         by_row = (
             exploded.group_by("row", "dimension", "value")
@@ -156,6 +147,7 @@ class Features:
             .group_by("row")
             .agg(
                 pl.len().alias("n"),
+                # Rounded, since the order in which a group is summed is not fixed.
                 pl.col("weight").sum().round(6),
                 pl.col("dimension").unique().sort().str.join("+").alias("dimensions"),
                 pl.col("letters").sum().alias("stated"),
@@ -174,12 +166,9 @@ class Features:
         )
 
 
-def _within(name: str, top: str) -> bool:
-    return name == top or name.startswith(f"{top}.")
-
-
-def _below(top: str) -> pl.Expr:
-    return (pl.col("dimension") == top) | pl.col("dimension").str.starts_with(f"{top}.")
+def _fits(test: Condition) -> pl.Expr:
+    below = (pl.col("dimension") == test.name) | pl.col("dimension").str.starts_with(f"{test.name}.")
+    return below if test.regex is None else below & pl.col("value").str.contains(test.regex)
 
 
 def _union(regexes: Iterable[str]) -> str:

@@ -8,6 +8,9 @@ annotation's ``unsolvable_confidence`` times the odds of every rule, label and e
 unsolvable where the pooled probability reaches the threshold and a reason is known: the annotation's where that alone
 reaches the threshold, else the rules' strongest, else the annotation's.
 
+*Joint optimisation* counts half a point for each dimension after the first, one for each declared pair of dimensions
+and one for each objective after the first.
+
 *A domain without plan rules* says nothing of tools. Where it declares tools, a leaf's plan is the one tool whose
 description is nearest to the leaf's; where it declares none, plans stay empty and chain depth 0. Cognitive load then
 is 1 + 4 times the entropy of the annotation: what is hard to label is hard to choose tools for.
@@ -16,29 +19,27 @@ is 1 + 4 times the entropy of the annotation: what is hard to label is hard to c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from curation.algorithms.simulate import (
     Call,
-    Step,
     binary_entropy,
     chain_depth,
     combine,
     constraint_complexity,
     longest_chain,
-    unfold,
 )
-from curation.domain.plan_rules import Evidence, PlanStep, Rule
-from curation.teachers.embedded.features import SIGNATURE, Facts, Features
+from curation.teachers.embedded.features import Features
+from curation.teachers.embedded.programs import MULTI_INTENT_LOAD, Outcome, Program
 
 if TYPE_CHECKING:
     from curation.domain.model import Domain
 
-__all__ = ["INPUT_COLUMNS", "Outcome", "PlanScorer", "Scale", "difficulty_of_reason"]
+__all__ = ["INPUT_COLUMNS", "PlanScorer", "Scale", "difficulty_of_reason"]
 
 INPUT_COLUMNS = (
     "query_id",
@@ -53,9 +54,10 @@ INPUT_COLUMNS = (
 )
 """Columns that :meth:`PlanScorer.score` reads."""
 
-_PLAN_TYPE = pl.List(pl.Struct({"step": pl.Int32, "tool": pl.String, "depends_on": pl.List(pl.Int32)}))
+PLAN = pl.List(pl.Struct({"step": pl.Int32, "tool": pl.String, "depends_on": pl.List(pl.Int32)}))
+"""Type of ``difficulty.tool_plan``."""
+
 _CERTAIN = 0.995  # an annotation never outweighs every rule
-_MULTI_INTENT_LOAD = 0.5
 
 
 def difficulty_of_reason(reason: pl.Expr) -> pl.Expr:
@@ -76,46 +78,8 @@ class Scale:
     unsolvable_threshold: float
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the rules make of one signature.
-
-    ``log_odds`` is the evidence for unsolvability that is not the annotation's, ``reason`` the rules' strongest
-    reason.
-    """
-
-    calls: tuple[Call, ...]
-    load: float
-    joint: float
-    log_odds: float
-    reason: str | None
-
-    @property
-    def tools(self) -> frozenset[str]:
-        """The tools of the plan."""
-        return frozenset(call.tool for call in self.calls)
-
-
-@dataclass
-class _Draft:
-    """A plan in the making: steps by name in order, cognitive load, evidence by reason."""
-
-    steps: dict[str, PlanStep]
-    load: float
-    evidence: list[Evidence] = field(default_factory=list)
-
-    def named(self, name: str) -> list[str]:
-        """Names of the steps that are called ``name`` or call the tool ``name``."""
-        return [step.name for step in self.steps.values() if name in (step.name, step.tool)]
-
-    def add(self, step: PlanStep) -> None:
-        """Append a step unless its name or tool is there already."""
-        if not self.named(step.name) and not self.named(step.tool):
-            self.steps[step.name] = step
-
-
 class PlanScorer:
-    """Scores tables of annotated queries; holds the outcomes of the signatures it has seen.
+    """Scores tables of annotated queries; keeps the outcomes of the signatures it has seen.
 
     Args:
         domain: Its plan rules, tools and taxonomy.
@@ -126,11 +90,11 @@ class PlanScorer:
 
     def __init__(self, domain: Domain, scale: Scale) -> None:
         self.domain = domain
-        self.plans = domain.plans
         self.scale = scale
-        self.features = Features(self.plans)
-        self._outcomes: dict[tuple[Any, ...], Outcome] = {}
-        self._fitted: dict[str, str] = {}
+        self._features = Features(domain.plans)
+        self._programs: dict[tuple[str, str], Program | None] = {}
+        self._outcomes: dict[tuple[int | str, ...], Outcome] = {}
+        self._fitting: dict[str, Outcome] = {}
 
     def score(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The `difficulty` table of annotated queries.
@@ -141,138 +105,137 @@ class PlanScorer:
         Returns:
             One row per row, in order, with the columns of the contract of `difficulty`.
         """
-        signatures = self.features.signatures(rows)
-        keys = signatures.select(SIGNATURE)
-        distinct = keys.unique(maintain_order=True).with_row_index("signature")
-        outcomes = [self._outcome(key) for key in distinct.drop("signature").iter_rows(named=True)]
-        at = keys.join(distinct, on=SIGNATURE, how="left", maintain_order="left")["signature"].to_numpy()
-        load = np.array([o.load for o in outcomes])[at] if self.plans else self._load_by_entropy(rows)
-        chain = chain_depth(*_shape(outcomes))[at]
+        columns = self._features.columns(rows)
+        outcomes, at = self._simulate(columns)
+        plans, plan_at = _distinct_plans(outcomes)
+        plan_at = plan_at[at]
+        load = self._load(rows, outcomes, at)
+        chain = chain_depth(*_shape(plans))[plan_at]
         complexity = constraint_complexity(
-            signatures["weight"].to_numpy(),
-            np.array([o.joint for o in outcomes])[at],
-            signatures["stated"].to_numpy() / np.maximum(rows["text"].str.len_chars().to_numpy(), 1),
+            columns["weight"].to_numpy(),
+            self._joint(columns),
+            columns["stated"].to_numpy() / np.maximum(rows["text"].str.len_chars().to_numpy(), 1),
         )
-        reasons = self._reasons(rows, outcomes, at)
+        scale = self.scale
         level = combine(
-            load,
-            chain,
-            complexity,
-            weights=self.scale.weights,
-            emphasis=self.scale.emphasis,
-            thresholds=self.scale.thresholds,
+            load, chain, complexity, weights=scale.weights, emphasis=scale.emphasis, thresholds=scale.thresholds
         )
-        solvable = reasons.is_null()
-        plans = _plan_series(outcomes)
+        solvable = pl.col("reason").is_null()
         return pl.DataFrame(
             {
                 "query_id": rows["query_id"],
                 "cognitive_load": pl.Series(load, dtype=pl.Float32),
-                "chain_depth": pl.Series(np.where(solvable.to_numpy(), chain, 0.0), dtype=pl.Float32),
+                "chain_depth": pl.Series(chain, dtype=pl.Float32),
                 "constraint_complexity": pl.Series(complexity, dtype=pl.Float32),
-                "reason": reasons,
+                "tool_plan": _plan_series(plans).gather(plan_at),
+                "reason": self._reasons(rows, outcomes, at),
                 "level": pl.Series(level, dtype=pl.Int8),
-                "plan": plans.gather(at),
             }
         ).select(
             "query_id",
-            difficulty=pl.when(pl.col("reason").is_null())
+            difficulty=pl.when(solvable)
             .then("level")
             .otherwise(difficulty_of_reason(pl.col("reason")))
             .cast(pl.Int8),
             cognitive_load="cognitive_load",
-            chain_depth="chain_depth",
+            chain_depth=pl.when(solvable).then("chain_depth").otherwise(pl.lit(0, pl.Float32)),
             constraint_complexity="constraint_complexity",
-            tool_plan=pl.when(pl.col("reason").is_null()).then("plan").otherwise(pl.lit([], _PLAN_TYPE)),
+            tool_plan=pl.when(solvable).then("tool_plan").otherwise(pl.lit([], PLAN)),
             reason="reason",
             teacher=pl.lit(self.name),
         )
 
-    def _outcome(self, signature: dict[str, Any]) -> Outcome:
-        key = (*(signature[name] for name in SIGNATURE[:2]), *map(tuple, (signature["tests"], signature["measures"])))
-        key = (*key, signature["dimensions"])
-        if key not in self._outcomes:
-            self._outcomes[key] = self.simulate(self.features.facts(signature))
-        return self._outcomes[key]
-
-    def simulate(self, facts: Facts) -> Outcome:
-        """Carry the plan rules out for one signature."""
-        plan = self.plans.of(facts.primary)
-        if plan is None:
-            return self._without_rules(facts)
-        draft = _Draft({step.name: step for step in plan.steps}, plan.load, list(plan.evidence))
-        for leaf in facts.secondary:
-            other = self.plans.of(leaf)
-            for step in other.steps if other else ():
-                draft.add(step)
-        draft.load += _MULTI_INTENT_LOAD * min(len(facts.secondary), 2)
-        for name in plan.needs:
-            slot = self.plans.slots[name]
-            if not facts.holds(slot.when):
-                draft.evidence.append(Evidence("missing_info", slot.odds))
-        for rule in self.plans.rules:
-            if _applies(rule, facts) and facts.holds(rule.when):
-                _apply(rule, draft)
-        if not draft.steps:
-            draft.steps = {step.name: step for step in plan.steps}
-        steps = [
-            Step(s.name, s.tool, max(s.times if isinstance(s.times, int) else facts.measures[s.times], 1), s.after)
-            for s in draft.steps.values()
-        ]
-        return Outcome(
-            unfold(steps, self.plans.feeders),
-            min(max(draft.load, 1.0), 5.0),
-            self._joint(facts),
-            *_pool(draft.evidence),
+    def _simulate(self, columns: pl.DataFrame) -> tuple[list[Outcome], np.ndarray]:
+        """Outcomes of the distinct signatures, and which of them each row has."""
+        words, values = self._features.words, self._features.values
+        labels = columns.select("primary", "secondary").unique().sort("primary", "secondary")
+        programs = [self._program(primary, secondary) for primary, secondary in labels.iter_rows()]
+        masks = [program.masks if program else [0] * len(words) for program in programs]
+        asks = [program.asks if program else [False] * len(values) for program in programs]
+        labels = labels.with_columns(
+            pl.Series("label", range(labels.height), dtype=pl.UInt32),
+            *(pl.Series(f"mask{i}", [mask[i] for mask in masks], dtype=pl.UInt64) for i in range(len(words))),
+            *(pl.Series(f"asks{i}", [ask[i] for ask in asks], dtype=pl.Boolean) for i in range(len(values))),
         )
+        # Only what some rule of its labels asks for tells one signature from another.
+        keys = columns.join(labels, on=["primary", "secondary"], how="left", maintain_order="left").select(
+            "label",
+            *(pl.col(name) & pl.col(f"mask{i}") for i, name in enumerate(words)),
+            *(pl.col(name) * pl.col(f"asks{i}").cast(pl.UInt32) for i, name in enumerate(values)),
+        )
+        distinct = keys.unique(maintain_order=True).with_row_index("signature")
+        names = [
+            (str(primary), str(secondary)) for primary, secondary in labels.select("primary", "secondary").rows()
+        ]
+        outcomes = []
+        for _, label, *rest in distinct.iter_rows():
+            key = (*names[label], *rest)
+            if key not in self._outcomes:
+                self._outcomes[key] = self._outcome(names[label], programs[label], rest)
+            outcomes.append(self._outcomes[key])
+        at = keys.join(distinct, on=keys.columns, how="left", maintain_order="left")["signature"].to_numpy()
+        return outcomes, at
 
-    def _joint(self, facts: Facts) -> float:
-        """Points of joint optimisation: half a point for each dimension after the first, one for each declared pair
-        and one for each objective after the first."""
-        present = facts.dimensions
+    def _program(self, primary: str, secondary: str) -> Program | None:
+        key = (primary, secondary)
+        if key not in self._programs:
+            plan = self.domain.plans.of(primary)
+            leaves = tuple(secondary.split("+")) if secondary else ()
+            self._programs[key] = (
+                Program(self.domain.plans, self._features, plan, leaves, primary) if plan is not None else None
+            )
+        return self._programs[key]
 
-        def there(name: str) -> bool:
-            return any(other == name or other.startswith(f"{name}.") for other in present)
+    def _outcome(self, label: tuple[str, str], program: Program | None, numbers: list[int]) -> Outcome:
+        if program is None:
+            return self._without_rules(label[0])
+        n_words = len(self._features.words)
+        return program.run(self._features.joined(numbers[:n_words]), tuple(numbers[n_words:]))
 
-        pairs = sum(there(one) and there(other) for one, other in self.plans.joint)
-        objectives = facts.measures[self.plans.objectives] if self.plans.objectives else 0
-        return 0.5 * max(len(present) - 1, 0) + pairs + max(objectives - 1, 0)
-
-    def _without_rules(self, facts: Facts) -> Outcome:
-        joint = 0.5 * max(len(facts.dimensions) - 1, 0)
+    def _without_rules(self, leaf: str) -> Outcome:
         if not self.domain.tools:
-            return Outcome((), 1.0, joint, 0.0, None)
-        return Outcome((Call(1, self._fitting_tool(facts.primary), ()),), 1.0, joint, 0.0, None)
-
-    def _fitting_tool(self, leaf: str) -> str:
-        if leaf not in self._fitted:
+            return Outcome((), 1.0, 0.0, None)
+        if leaf not in self._fitting:
             from curation.algorithms.fit import best_match
 
             node = self.domain.taxonomy.by_id.get(leaf)
-            words = " ".join(
-                [leaf.replace(".", " "), node.description if node else "", *(node.examples if node else ())]
-            )
+            words = [leaf.replace(".", " "), *((node.description, *node.examples) if node else ())]
             tools = list(self.domain.tools.values())
             targets = [f"{tool.name.replace('_', ' ')} {tool.group} {tool.description}" for tool in tools]
-            self._fitted[leaf] = tools[best_match([words], targets)[0]].name
-        return self._fitted[leaf]
+            tool = tools[best_match([" ".join(words)], targets)[0]].name
+            self._fitting[leaf] = Outcome((Call(1, tool, ()),), 1.0, 0.0, None)
+        return self._fitting[leaf]
 
-    def _load_by_entropy(self, rows: pl.DataFrame) -> np.ndarray:
+    def _load(self, rows: pl.DataFrame, outcomes: list[Outcome], at: np.ndarray) -> np.ndarray:
+        if self.domain.plans:
+            return np.array([outcome.load for outcome in outcomes], dtype=np.float64)[at]
         entropy = binary_entropy(rows["confidence"].to_numpy())
         secondaries = np.minimum(rows["secondary"].list.len().to_numpy(), 2)
-        return np.clip(1 + 4 * entropy + _MULTI_INTENT_LOAD * secondaries, 1, 5)
+        return np.clip(1 + 4 * entropy + MULTI_INTENT_LOAD * secondaries, 1, 5)
+
+    def _joint(self, columns: pl.DataFrame) -> np.ndarray:
+        """Points of joint optimisation; see the head of the module."""
+        plans = self.domain.plans
+        sets = columns.select("dimensions").unique()
+        points = [_joint_points(names.split("+") if names else [], plans.joint) for names in sets["dimensions"]]
+        sets = sets.with_columns(pl.Series("points", points, dtype=pl.Float64))
+        joint = columns.join(sets, on="dimensions", how="left", maintain_order="left")["points"].to_numpy()
+        if plans.objectives is None:
+            return joint
+        objectives = columns[f"measure_{plans.objectives}"].to_numpy().astype(np.float64)
+        return joint + np.maximum(objectives - 1, 0)
 
     def _reasons(self, rows: pl.DataFrame, outcomes: list[Outcome], at: np.ndarray) -> pl.Series:
         """Why a row cannot be solved; null for a solvable one."""
         said = np.clip(rows["unsolvable_confidence"].to_numpy().astype(np.float64), 1 - _CERTAIN, _CERTAIN)
         said = np.log(said / (1 - said))
-        ruled = np.array([o.log_odds for o in outcomes], dtype=np.float64)[at]
+        ruled = np.array([outcome.log_odds for outcome in outcomes], dtype=np.float64)[at]
         least = math.log(self.scale.unsolvable_threshold / (1 - self.scale.unsolvable_threshold))
         frame = pl.DataFrame(
             {
                 "annotated": rows["unsolvable"],
                 "alone": said >= least,
-                "ruled": pl.Series([o.reason for o in outcomes], dtype=pl.String).gather(at),
+                "ruled": pl.Series([outcome.reason for outcome in outcomes], dtype=pl.String).gather(at),
                 "unsolvable": np.round(said + ruled, 9) >= least,
             },
             schema_overrides={"annotated": pl.String},
@@ -281,56 +244,26 @@ class PlanScorer:
         return frame.select(reason=pl.when("unsolvable").then(pl.coalesce(own, "ruled", "annotated")))["reason"]
 
 
-def _applies(rule: Rule, facts: Facts) -> bool:
-    if not rule.nodes:
-        return True
-    labels = (facts.primary, *facts.secondary)
-    return any(label == node or label.startswith(f"{node}.") for node in rule.nodes for label in labels)
+def _joint_points(dimensions: list[str], pairs: tuple[tuple[str, str], ...]) -> float:
+    def there(name: str) -> bool:
+        return any(other == name or other.startswith(f"{name}.") for other in dimensions)
+
+    return 0.5 * max(len(dimensions) - 1, 0) + sum(there(one) and there(other) for one, other in pairs)
 
 
-def _apply(rule: Rule, draft: _Draft) -> None:
-    draft.load += rule.load
-    draft.evidence.extend(rule.evidence)
-    for old, new in rule.use:
-        draft.steps = {
-            name: PlanStep(step.name, new, step.times, step.after) if step.tool == old else step
-            for name, step in draft.steps.items()
-        }
-    for name in rule.drop:
-        for found in draft.named(name):
-            del draft.steps[found]
-    for step in rule.add:
-        draft.add(step)
-    for name, times in rule.repeat:
-        for found in draft.named(name):
-            step = draft.steps[found]
-            draft.steps[found] = PlanStep(step.name, step.tool, times, step.after)
+def _distinct_plans(outcomes: list[Outcome]) -> tuple[list[tuple[Call, ...]], np.ndarray]:
+    """The different plans, and which of them each outcome has."""
+    seen: dict[tuple[Call, ...], int] = {}
+    at = [seen.setdefault(outcome.calls, len(seen)) for outcome in outcomes]
+    return list(seen), np.array(at, dtype=np.int64)
 
 
-def _pool(evidence: list[Evidence]) -> tuple[float, str | None]:
-    """Sum of log odds, and the reason with the largest share; None if none speaks for unsolvability."""
-    total = 0.0
-    by_reason: dict[str, float] = {}
-    for item in evidence:
-        total += math.log(item.odds)
-        if item.reason is not None:
-            by_reason[item.reason] = by_reason.get(item.reason, 0.0) + math.log(item.odds)
-    # The order of the file decides between equals, so nothing hangs on the order of a set.
-    best = max(by_reason, key=lambda reason: by_reason[reason], default=None)
-    if best is None or by_reason[best] <= 0:
-        return total, None
-    return total, best
-
-
-def _shape(outcomes: list[Outcome]) -> tuple[list[int], list[int], list[int]]:
+def _shape(plans: list[tuple[Call, ...]]) -> tuple[list[int], list[int], list[int]]:
     """Calls, kinds and longest chain of every plan."""
-    return (
-        [len(o.calls) for o in outcomes],
-        [len(o.tools) for o in outcomes],
-        [longest_chain(o.calls) for o in outcomes],
-    )
+    kinds = [len({call.tool for call in plan}) for plan in plans]
+    return [len(plan) for plan in plans], kinds, [longest_chain(plan) for plan in plans]
 
 
-def _plan_series(outcomes: list[Outcome]) -> pl.Series:
-    plans = [[{"step": c.step, "tool": c.tool, "depends_on": list(c.depends_on)} for c in o.calls] for o in outcomes]
-    return pl.Series("plan", plans, dtype=_PLAN_TYPE)
+def _plan_series(plans: list[tuple[Call, ...]]) -> pl.Series:
+    listed = [[{"step": c.step, "tool": c.tool, "depends_on": list(c.depends_on)} for c in plan] for plan in plans]
+    return pl.Series("tool_plan", listed, dtype=PLAN)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.distinct import encode, group_rows, merge_groups, partition_of, separate
@@ -85,6 +85,7 @@ rows_of_a_log = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(rows_of_a_log, st.integers(1, 4), st.randoms())
 def test_t10_merging_equals_counting_rows_one_by_one(rows, batches, rng: random.Random):
     """However the rows are ordered and cut into batches."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.language import _identifier, detect
@@ -91,6 +91,7 @@ def test_nothing_in_nothing_out():
 texts = st.text(st.sampled_from("abz ÉñЖ京の한ا1？😀𠀀"), max_size=300)
 
 
+@settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=5))
 def test_a_text_is_judged_by_itself(rows):
     """Neither its neighbours nor the number of threads matter."""

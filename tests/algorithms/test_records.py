@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.records import gather, scan_csv, scan_lines
@@ -88,6 +88,7 @@ def test_what_does_not_fit_into_the_buffer_is_left_for_the_next(text):
 cells = st.text(st.sampled_from('ab",;\n\r 京é'), max_size=6)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(cells, cells), min_size=1, max_size=8))
 def test_reads_what_the_standard_library_writes(rows):
     out = io.StringIO()
@@ -95,6 +96,7 @@ def test_reads_what_the_standard_library_writes(rows):
     assert read(out.getvalue(), 2) == [list(row) for row in rows]
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from('a",\n\r'), max_size=40))
 def test_every_line_is_accounted_for(text):
     """Whatever the bytes are, records cover all non-empty lines without overlap."""

@@ -5,7 +5,7 @@ import random
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.normalise import normalise_one
@@ -62,6 +62,7 @@ def test_no_texts():
     assert reasons() == []
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20))
 def test_tidying_keeps_the_normal_form(text):
     assert normalise_one(tidy(pl.Series([text]))[0]) == normalise_one(text)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.timestamps import is_time_type, to_utc
@@ -82,6 +82,7 @@ def test_which_types_hold_time_stamps():
     assert not is_time_type(pl.Boolean()) and not is_time_type(pl.List(pl.Int64))
 
 
+@settings(deadline=None)
 @given(st.datetimes(datetime(1973, 3, 4), datetime(9999, 12, 31)), st.integers(-12 * 60, 14 * 60))
 def test_iso_texts_as_the_standard_library_reads_them(moment, minutes):
     there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))

@@ -77,7 +77,7 @@ class Grammar:
 
     def sequences(self, lang: str) -> Iterator[tuple[str, ...]]:
         """Names of needs that can be joined to one query in ``lang``, shortest first, in the order of the file."""
-        level = [(name,) for name, need in self.needs.items() if lang in need.first]
+        level: list[tuple[str, ...]] = [(name,) for name, need in self.needs.items() if lang in need.first]
         for length in range(1, _MOST_NEEDS + 1):
             yield from level
             if not self.joins.get(lang, {}).get(length + 1):

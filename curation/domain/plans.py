@@ -255,24 +255,26 @@ class _Parser:
 
     def _steps(self, owner: Any, key: str) -> tuple[PlanStep, ...]:
         items = self.document.sequence(owner, key, key)
-        steps: list[PlanStep] = []
+        steps: dict[str, PlanStep] = {}
         for index in range(len(items)):
-            if isinstance(items[index], str):
-                tool = self._tool(items, index, self.document.text(items, index, "a step"))
-                steps.append(PlanStep(tool, tool))
-                continue
-            body = self.document.mapping(items, index, "a step")
-            self.document.keys(body, ("tool", "name", "times", "after"), ("tool",), "a step")
-            tool = self._tool(body, "tool", self.document.text(body, "tool", "a tool"))
-            name = self.document.text(body, "name", "the name of a step") if "name" in body else tool
-            if any(step.name == name for step in steps):
-                raise self.document.error(f"two steps are called {name!r}", items, index, "Give one a name.")
-            times = self._times(body, "times") if "times" in body else 1
-            after = None
-            if "after" in body:
-                after = tuple(text for text, _ in self.document.texts(body, "after", "after"))
-            steps.append(PlanStep(name, tool, times, after))
-        return tuple(steps)
+            step = self._step(items, index)
+            if step.name in steps:
+                raise self.document.error(f"two steps are called {step.name!r}", items, index, "Give one a name.")
+            steps[step.name] = step
+        return tuple(steps.values())
+
+    def _step(self, items: list[Any], index: int) -> PlanStep:
+        """A tool's name, or ``{tool, name, times, after}``."""
+        if isinstance(items[index], str):
+            tool = self._tool(items, index, self.document.text(items, index, "a step"))
+            return PlanStep(tool, tool)
+        body = self.document.mapping(items, index, "a step")
+        self.document.keys(body, ("tool", "name", "times", "after"), ("tool",), "a step")
+        tool = self._tool(body, "tool", self.document.text(body, "tool", "a tool"))
+        name = self.document.text(body, "name", "the name of a step") if "name" in body else tool
+        times = self._times(body, "times") if "times" in body else 1
+        after = tuple(text for text, _ in self.document.texts(body, "after", "after")) if "after" in body else None
+        return PlanStep(name, tool, times, after)
 
     def _times(self, owner: Any, key: str) -> int | str:
         if isinstance(owner[key], str):
@@ -290,7 +292,7 @@ class _Parser:
             for other in step.after or ():
                 if other not in (*names, *self.parts.tools) or other == step.name:
                     raise self.document.error(
-                        f"{step.name} is after {other!r}, which is no step", body["steps"], index
+                        f"{step.name} waits for {other!r}, which is no step", body["steps"], index
                     )
         if not steps:
             raise self.document.error(f"{node_id} has no steps", body, "steps", "Name at least one tool.")

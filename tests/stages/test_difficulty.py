@@ -1,0 +1,86 @@
+"""The difficulty stage: survivors only, weights kept, parts and order without influence, contract met."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+import curation.stages.difficulty as module
+from curation.domain import load_domain
+from curation.stages.difficulty import STAGE, DifficultyParams
+from tests.helpers import FakeContext
+from tests.teachers.test_scorer import POI, ROUTE, WEATHER, rows
+
+DOMAIN = load_domain("map_travel")
+
+
+def inputs() -> dict[str, pl.DataFrame]:
+    """Five queries: two survivors that stand for one more each, and one that failed in annotation."""
+    table = rows(
+        ("后天青岛天气怎么样", WEATHER),
+        ("青岛后天天气", WEATHER),
+        ("从软件园到体育中心怎么走", ROUTE),
+        ("附近安静的咖啡馆", POI),
+        ("规划路线", ROUTE, [], [], "missing_info", 0.9),
+    )
+    groups = pl.DataFrame(
+        {
+            "query_id": [0, 1, 2, 3, 4],
+            "representative_id": [0, 0, 2, 3, 4],
+            "group_count": [30, 30, 5, 1, 2],
+        },
+        schema_overrides={"query_id": pl.UInt64, "representative_id": pl.UInt64},
+    )
+    queries = table.select("query_id", "text", "norm")
+    return {"semantic_groups": groups, "annotations": table.drop("text", "norm"), "queries": queries}
+
+
+def test_survivors_are_scored_and_weights_kept() -> None:
+    context = FakeContext(STAGE, inputs(), domain=DOMAIN).run()
+    out = context.out("difficulty")
+    assert out["query_id"].to_list() == [0, 2, 3, 4]
+    assert out["difficulty"].to_list()[-1] == -1
+    assert all(level >= 1 for level in out["difficulty"].to_list()[:-1])
+    assert [len(plan) for plan in out["tool_plan"]] == [1, 3, 2, 0]
+    (account,) = context.accounts
+    assert (account.rows_in, account.kept, account.weight_in, account.weight_out) == (4, 4, 38, 38)
+
+
+def test_t10_parts_and_input_order_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FakeContext(STAGE, inputs(), domain=DOMAIN).run()
+    monkeypatch.setattr(module, "ROWS_PER_PART", 1)
+    parts = FakeContext(STAGE, inputs(), domain=DOMAIN, workers=1).run()
+    assert len(parts.accounts) == 4
+    assert parts.out("difficulty").equals(whole.out("difficulty"))
+    assert sum(account.weight_in for account in parts.accounts) == 38
+
+
+def test_nothing_survived() -> None:
+    empty = {name: frame.clear() for name, frame in inputs().items()}
+    context = FakeContext(STAGE, empty, domain=DOMAIN).run()
+    assert context.out("difficulty").height == 0
+    assert context.accounts[0].rows_in == 0
+
+
+def test_a_domain_without_tools_is_graded_with_empty_plans() -> None:
+    bare = dataclasses.replace(DOMAIN, plans=type(DOMAIN.plans)(), tools={})
+    out = FakeContext(STAGE, inputs(), domain=bare).run().out("difficulty")
+    assert out["tool_plan"].list.len().to_list() == [0, 0, 0, 0]
+    assert out.filter(pl.col("reason").is_null())["difficulty"].min() >= 1
+
+
+def test_parameters_shape_the_scale() -> None:
+    easy = FakeContext(STAGE, inputs(), domain=DOMAIN, params={"thresholds": (4.6, 4.7, 4.8, 4.9)}).run()
+    assert easy.out("difficulty")["difficulty"].to_list() == [1, 1, 1, -1]
+    never = FakeContext(STAGE, inputs(), domain=DOMAIN, params={"unsolvable_threshold": 0.9999}).run()
+    assert never.out("difficulty")["reason"].null_count() == 4
+
+
+@pytest.mark.parametrize(
+    "params", [{"thresholds": (2, 1, 3, 4)}, {"weights": (0, 0, 0)}, {"weights": (-1, 1, 1)}, {"emphasis": 2}]
+)
+def test_e5_senseless_parameters_are_refused(params: dict) -> None:
+    with pytest.raises(ValueError, match=r"thresholds|weights|emphasis"):
+        DifficultyParams(**params)

@@ -153,7 +153,8 @@ class _SeedReader:
                 self._item(items, index, lang, primary, reason)
 
     def _item(self, items: list[Any], index: int, lang: str, primary: str, reason: str | None) -> None:
-        document, item, secondary = self.document, items[index], ()
+        document, item = self.document, items[index]
+        secondary: tuple[str, ...] = ()
         if isinstance(item, dict):
             document.keys(item, ("text", "secondary"), ("text",), "a seed")
             text = document.text(item, "text", "the text of a seed")

@@ -31,8 +31,8 @@ GOLDEN: list[tuple[str, list[tuple[str, str, str]]]] = [
         [("spatial_scope", "between:雪梨大厦..金鹰广场", "雪梨大厦和金鹰广场中间")],
     ),
     (
-        "往北走的加油站，不能向南",
-        [("spatial_scope", "direction:north", "往北"), ("spatial_scope", "not_direction:south", "不能向南")],
+        "往西开的服务区，不能向东",
+        [("spatial_scope", "direction:west", "往西"), ("spatial_scope", "not_direction:east", "不能向东")],
     ),
     ("明天下午三点从苏州出发", [("time.departure", "tomorrow_15:00", "明天下午三点")]),
     ("后天上午十点之前到虹桥机场", [("time.arrival", "<=day_after_tomorrow_10:00", "后天上午十点之前")]),
@@ -94,7 +94,7 @@ GOLDEN: list[tuple[str, list[tuple[str, str, str]]]] = [
     ("先去超市再去学校", [("route.via", "via:超市", "先去超市")]),
     ("推荐三个适合发呆的地方", [("quantity", "3", "三个"), ("preference.quality", "relaxing", "发呆")]),
     ("给我找一个停车场", []),
-    ("江北区建新东路11号到重庆北站", []),
+    ("海棠区长宁路18号到城南客运站", []),
     ("３公里以內，兩天一夜", [("spatial_scope", "<=3km", "３公里以內"), ("time.duration", "2days", "兩天一夜")]),
     (
         "😀😀附近的🍜面馆，人均50元以内",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.algorithms.vectors import FloatRows, cosine, threads, to_fixed, to_grid
+from curation.algorithms.vectors import FloatRows, blas_threads, cosine, to_fixed, to_grid
 
 __all__ = ["nearest", "nearest_pick", "radii"]
 
@@ -30,7 +30,7 @@ def nearest(
         raise ValueError("there are no picks to be near to")
     choice = np.zeros(len(vectors), dtype=np.int64)
     similarity = np.empty(len(vectors), dtype=np.float32)
-    with threads(workers):
+    with blas_threads(workers, vectors.size * len(picks)):
         columns, exact = to_grid(picks), to_fixed(picks)
         for first in range(0, len(vectors), _ROWS):
             at = slice(first, min(first + _ROWS, len(vectors)))

@@ -54,7 +54,7 @@ def _index(faiss: Any, rows: FixedRows, lists: int, seed: int) -> Any:
     return index
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _close_pairs(
     rows: FixedRows,
     asked: NDArray[np.int64],

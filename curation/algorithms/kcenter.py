@@ -2,9 +2,9 @@
 
 Exact, and lazy: the largest product of a row with the picks it has been compared with bounds its distance from above,
 so most rows are never compared with most picks. Only the rows with the largest bounds are brought up to date, in
-matrix products; among them the greedy rule is followed as long as no row outside could be farther. Products are those
-of the grid (:mod:`curation.algorithms.vectors`), exact on every machine, and ties have a rule, so the picks are always
-the same.
+matrix products; among them the greedy rule is followed as long as no row outside could be farther. Products are
+those of the grid (:mod:`curation.algorithms.vectors`), exact on every machine, and ties have a rule, so the picks are
+always the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from curation.algorithms.vectors import GRID, FloatRows, distance, threads, to_fixed, to_grid
+from curation.algorithms.vectors import GRID, FloatRows, blas_threads, distance, to_fixed, to_grid
 
 __all__ = ["Greedy", "by_priority", "kcenter", "pick_radii"]
 
@@ -59,12 +59,12 @@ def kcenter(
     k = max(0, min(int(k), n))
     if k == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-    with threads(workers):
+    with blas_threads(workers, n * k * vectors.shape[1]):
         earlier = np.empty((0, vectors.shape[1]), dtype=np.float32) if centres is None else to_grid(centres)
         if first is None and len(earlier) == 0:
             first = int(by_priority(weights, n)[0])
         state = Greedy(by_priority(weights, n))
-        state.load(to_grid(vectors), k, earlier)
+        state.load(to_grid(vectors, workers=workers), k, earlier)
         if first is not None:
             state.start(first)
         state.run()
@@ -186,7 +186,7 @@ class Greedy:
         return True
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _product(rows: FloatRows, i: int, j: int) -> np.float32:
     """On the grid every partial sum is exact, so the order of addition may be the compiler's."""
     total = np.float32(0)
@@ -195,7 +195,7 @@ def _product(rows: FloatRows, i: int, j: int) -> np.float32:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pick(
     rows: FloatRows,
     closest: NDArray[np.float32],

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curation.algorithms.kcenter import Greedy, by_priority, kcenter, pick_radii
-from curation.algorithms.vectors import FloatRows, threads, to_grid
+from curation.algorithms.vectors import FloatRows, blas_threads, to_grid
 
 __all__ = ["cells", "merge_by_radius", "partitioned_kcenter"]
 
@@ -37,7 +37,7 @@ def cells(vectors: FloatRows, count: int, *, seed: int = 0, workers: int = 1) ->
     # Raw numbers of the generator, ranked: the same choice with every version of numpy.
     ranked = np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable")
     sample = ranked[: count * _SAMPLE]
-    with threads(workers):
+    with blas_threads(workers, n * count * vectors.shape[1]):
         rows = to_grid(vectors[np.sort(sample)])
         centres = to_grid(vectors[sample[:count]])
         for _ in range(_ROUNDS):
@@ -113,7 +113,7 @@ def partitioned_kcenter(
     own = cells(vectors, max(1, min(-(-n // cell_rows), k)), seed=seed, workers=workers)
     order = np.argsort(own, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(own[order])) + 1)
-    with threads(workers):
+    with blas_threads(workers, n * k * vectors.shape[1]):
         picks, radius = _fill_cells(vectors, members, k, weights)
     chosen = merge_by_radius(picks, radius, weights, k)
     return picks[chosen], radius[chosen]

@@ -27,7 +27,7 @@ def units(rows: FixedRows) -> FloatRows:
     return rows.astype(np.float32) * np.float32(1 / FIXED)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _leaders(
     rows: FixedRows, products: FloatRows, floor: float, least: int, first: int, gone: NDArray[np.bool_]
 ) -> None:
@@ -41,7 +41,7 @@ def _leaders(
                 gone[i] = True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mark(
     rows: FixedRows,
     products: FloatRows,
@@ -61,7 +61,7 @@ def _mark(
                 gone[i] = True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _improve(
     rows: FixedRows,
     products: FloatRows,

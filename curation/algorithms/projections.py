@@ -17,10 +17,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, prange, types
+from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.vectors import FixedRows, dot
 
 __all__ = ["Sketch", "kept_rows", "nearest_kept", "plan", "sketch"]
@@ -29,11 +30,12 @@ CODE_BITS = 256
 LEVEL_SHIFT = 42
 """Similarities are compared in steps of 2**-14: closer ones are ties, which noise of 1e-6 must not decide."""
 
+_SPAN = 8192  # rows a thread takes at a time
 _LANES = 16  # rows transformed together: one vector register per butterfly
 _ROUNDS = 3
 _LEAF = 2048  # below this comparing all codes is cheaper than sorting bands
 _MAX_BANDS = 128
-_TASKS = 8  # fixed, so that the memory of private results does not grow with the number of threads
+_TASKS = 8  # groups of bands that run side by side; each has results of its own, so more would cost memory
 _SIGMAS = 4.0
 
 
@@ -62,7 +64,7 @@ def plan(n: int, threshold: float, recall: float = 0.999) -> tuple[int, int]:
     return 1, math.ceil(math.log(1 - recall) / math.log(1 - agree))
 
 
-def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.999) -> Sketch:
+def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.999, workers: int = 1) -> Sketch:
     """Signs of ``rows`` for finding pairs with cosine at or above ``threshold``."""
     n, d = rows.shape
     bits, bands = plan(n, threshold, recall)
@@ -73,13 +75,13 @@ def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.99
     signs = ((raw >> np.uint64(63)).astype(np.float32) * 2 - 1).reshape(repeats, _ROUNDS, width)
     keys = np.zeros((n, bands), dtype=np.uint32)
     codes = np.zeros((n, CODE_BITS // 64), dtype=np.uint64)
-    _signs(rows, signs, bits, keys, codes)
+    run_chunks(lambda first, last: _signs(first, last, rows, signs, bits, keys, codes), spans(n, _SPAN), workers)
     differ = _angle(threshold)
     spread = math.sqrt(CODE_BITS * differ * (1 - differ))
     return Sketch(keys, codes, bits, math.ceil(CODE_BITS * differ + _SIGMAS * spread))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _transform(block: NDArray[np.float32]) -> None:
     """Walsh-Hadamard transform of each column of float32[width, lanes], in place."""
     width, half = block.shape[0], 1
@@ -93,21 +95,22 @@ def _transform(block: NDArray[np.float32]) -> None:
         half *= 2
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _signs(
+    start: int,
+    stop: int,
     rows: FixedRows,
     signs: NDArray[np.float32],
     bits: int,
     keys: NDArray[np.uint32],
     codes: NDArray[np.uint64],
 ) -> None:
-    n, d = rows.shape
+    d = rows.shape[1]
     repeats, rounds, width = signs.shape
     bands = keys.shape[1]
     used = bits * bands
-    for t in prange((n + _LANES - 1) // _LANES):
-        first = t * _LANES
-        lanes = min(_LANES, n - first)
+    for first in range(start, stop, _LANES):
+        lanes = min(_LANES, stop - first)
         block = np.empty((width, _LANES), dtype=np.float32)
         # Lanes side by side, as in the block, so that gathering signs is vector work as well.
         key = np.zeros((bands, _LANES), dtype=np.uint32)
@@ -151,7 +154,7 @@ def _count_ones(typingctx: Any, x: Any) -> Any:
 _ones: Any = intrinsic(_count_ones)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _differences(code: NDArray[np.uint64], codes: NDArray[np.uint64], size: int, out: NDArray[np.uint64]) -> None:
     """Hamming distances of one code to ``codes[:, :size]`` (word by word, so that the compiler can vectorise)."""
     a, b, c, d = code[0], code[1], code[2], code[3]
@@ -159,7 +162,7 @@ def _differences(code: NDArray[np.uint64], codes: NDArray[np.uint64], size: int,
         out[v] = _ones(a ^ codes[0, v]) + _ones(b ^ codes[1, v]) + _ones(c ^ codes[2, v]) + _ones(d ^ codes[3, v])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _by_key(
     keys: NDArray[np.uint32], band: int, mask: int, chosen: NDArray[np.int64], start: NDArray[np.int32]
 ) -> NDArray[np.int32]:
@@ -181,7 +184,7 @@ def _by_key(
     return order
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _widest(start: NDArray[np.int32]) -> int:
     widest = 0
     for key in range(len(start) - 1):
@@ -189,7 +192,7 @@ def _widest(start: NDArray[np.int32]) -> int:
     return widest
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _met_before(keys: NDArray[np.uint32], i: int, j: int, band: int, mask: int) -> bool:
     """Whether two rows share an earlier band: then the pair has been checked there."""
     met = False
@@ -198,7 +201,7 @@ def _met_before(keys: NDArray[np.uint32], i: int, j: int, band: int, mask: int) 
     return met
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _leaf(
     rows: FixedRows,
     codes: NDArray[np.uint64],
@@ -228,8 +231,9 @@ def _leaf(
             size += 1
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _drop(
+    task: int,
     rows: FixedRows,
     keys: NDArray[np.uint32],
     codes: NDArray[np.uint64],
@@ -240,8 +244,8 @@ def _drop(
     open_: NDArray[np.int64],
     gone: NDArray[np.uint8],
 ) -> None:
-    """Mark the open rows that are close to a kept row. Bands run side by side: a mark is only ever set."""
-    for band in prange(keys.shape[1]):
+    """Mark the open rows that are close to a kept row. Tasks run side by side: a mark is only ever set."""
+    for band in range(task, keys.shape[1], _TASKS):
         start = np.empty(mask + 2, dtype=np.int32)
         order = _by_key(keys, band, mask, kept, start)
         open_start = np.empty(mask + 2, dtype=np.int32)
@@ -269,13 +273,14 @@ def _drop(
                             break
 
 
-def kept_rows(rows: FixedRows, marks: Sketch, least: int) -> NDArray[np.bool_]:
+def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -> NDArray[np.bool_]:
     """Rows, in order of priority, that no kept row before them is close to.
 
     Args:
         rows: int32[n, d] of :func:`~curation.algorithms.vectors.to_fixed`, best first.
         marks: their :func:`sketch`.
         least: smallest product that counts as close.
+        workers: threads; they do not change the result.
 
     Returns:
         bool[n].
@@ -293,15 +298,17 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int) -> NDArray[np.bool_]:
         # Fewer bits for fewer rows: emptying the table must not cost more than filling it, and recall only rises.
         bits = min(marks.bits, int(len(kept) + len(open_)).bit_length())
         limits = ((1 << bits) - 1, marks.most_different, least)
-        _drop(rows, marks.keys, marks.codes, *limits, kept, open_, gone)
+        known = (rows, marks.keys, marks.codes, *limits, kept, open_, gone)
+        run_chunks(lambda task: _drop(task, *known), [(task,) for task in range(_TASKS)], workers)
         solve(middle, last)
 
     solve(0, len(rows))
     return gone == 0
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _closest(
+    task: int,
     rows: FixedRows,
     keys: NDArray[np.uint32],
     codes: NDArray[np.uint64],
@@ -313,42 +320,47 @@ def _closest(
     best: NDArray[np.int64],
     level: NDArray[np.int64],
 ) -> None:
-    """Best kept row per gone row among the pairs of every task's bands; ``best`` holds indices into ``kept``."""
-    for task in prange(best.shape[0]):
-        start = np.empty(mask + 2, dtype=np.int32)
-        gone_start = np.empty(mask + 2, dtype=np.int32)
-        for band in range(task, keys.shape[1], best.shape[0]):
-            order = _by_key(keys, band, mask, kept, start)
-            gone_order = _by_key(keys, band, mask, gone, gone_start)
-            widest = _widest(start)
-            words = np.empty((4, widest), dtype=np.uint64)
-            differences = np.empty(widest, dtype=np.uint64)
-            for key in range(mask + 1):
-                begin, size = start[key], start[key + 1] - start[key]
-                if size == 0 or gone_start[key] == gone_start[key + 1]:
-                    continue
+    """Best kept row per gone row among the pairs of a task's bands; ``best`` holds indices into ``kept``."""
+    start = np.empty(mask + 2, dtype=np.int32)
+    gone_start = np.empty(mask + 2, dtype=np.int32)
+    for band in range(task, keys.shape[1], _TASKS):
+        order = _by_key(keys, band, mask, kept, start)
+        gone_order = _by_key(keys, band, mask, gone, gone_start)
+        widest = _widest(start)
+        words = np.empty((4, widest), dtype=np.uint64)
+        differences = np.empty(widest, dtype=np.uint64)
+        for key in range(mask + 1):
+            begin, size = start[key], start[key + 1] - start[key]
+            if size == 0 or gone_start[key] == gone_start[key + 1]:
+                continue
+            for v in range(size):
+                for w in range(4):
+                    words[w, v] = codes[kept[order[begin + v]], w]
+            for u in range(gone_start[key], gone_start[key + 1]):
+                at = gone_order[u]
+                i = gone[at]
+                _differences(codes[i], words, size, differences)
                 for v in range(size):
-                    for w in range(4):
-                        words[w, v] = codes[kept[order[begin + v]], w]
-                for u in range(gone_start[key], gone_start[key + 1]):
-                    at = gone_order[u]
-                    i = gone[at]
-                    _differences(codes[i], words, size, differences)
-                    for v in range(size):
-                        if differences[v] > np.uint64(most_different):
-                            continue
-                        choice = order[begin + v]
-                        if _met_before(keys, i, kept[choice], band, mask):
-                            continue
-                        product = dot(rows, i, rows, kept[choice])
-                        step = product >> LEVEL_SHIFT
-                        better = step > level[task, at] or (step == level[task, at] and choice < best[task, at])
-                        if product >= least and better:
-                            level[task, at], best[task, at] = step, choice
+                    if differences[v] > np.uint64(most_different):
+                        continue
+                    choice = order[begin + v]
+                    if _met_before(keys, i, kept[choice], band, mask):
+                        continue
+                    product = dot(rows, i, rows, kept[choice])
+                    step = product >> LEVEL_SHIFT
+                    better = step > level[at] or (step == level[at] and choice < best[at])
+                    if product >= least and better:
+                        level[at], best[at] = step, choice
 
 
 def nearest_kept(
-    rows: FixedRows, marks: Sketch, least: int, kept: NDArray[np.int64], gone: NDArray[np.int64]
+    rows: FixedRows,
+    marks: Sketch,
+    least: int,
+    kept: NDArray[np.int64],
+    gone: NDArray[np.int64],
+    *,
+    workers: int = 1,
 ) -> NDArray[np.int64]:
     """The most similar kept row of each row that is gone; ties go to the kept row of higher priority.
 
@@ -356,6 +368,7 @@ def nearest_kept(
         rows, marks, least: as in :func:`kept_rows`.
         kept: int64[k], kept rows, best first.
         gone: int64[m], the other rows.
+        workers: threads; they do not change the result.
 
     Returns:
         int64[m], an index into ``kept``, or -1 where the bands hold no close pair.
@@ -363,7 +376,8 @@ def nearest_kept(
     best = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
     level = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
     limits = ((1 << marks.bits) - 1, marks.most_different, least)
-    _closest(rows, marks.keys, marks.codes, *limits, kept, gone, best, level)
+    known = (rows, marks.keys, marks.codes, *limits, kept, gone)
+    run_chunks(lambda task: _closest(task, *known, best[task], level[task]), [(t,) for t in range(_TASKS)], workers)
     top = level.max(axis=0)
     choice = np.where((level == top) & (best >= 0), best, len(kept)).min(axis=0, initial=len(kept))
     return np.where(top >= 0, choice, -1)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curation.algorithms import products, projections
-from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, cosine, threads, to_fixed
+from curation.algorithms.parallel import run_chunks, spans
+from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, blas_threads, cosine, to_fixed
 
 __all__ = ["TOLERANCE", "Method", "semantic_groups"]
 
@@ -26,6 +27,7 @@ TOLERANCE = 1e-5
 from one batch size to another."""
 
 _SMALL = 2000  # up to here all products are cheaper than sketches
+_SHARE = 16  # small buckets a thread takes at a time
 _WIDE = 0.6  # below this angle bands hold so many rows that all products are cheaper
 
 
@@ -66,17 +68,30 @@ def semantic_groups(
     if len(order) != n or (buckets is not None and len(buckets) != n):
         raise ValueError(f"{n} vectors, but {len(order)} places in the order")
     least = math.ceil((threshold - TOLERANCE) * FIXED * FIXED)
+    fixed: FixedRows = vectors if vectors.dtype == np.int32 else to_fixed(vectors, workers=workers)  # type: ignore[arg-type,assignment]
     representative = np.arange(n, dtype=np.int64)
+
+    def solve(members: NDArray[np.int64], workers: int) -> None:
+        kept, choice = _group(fixed[members], least, threshold, method, seed, workers)
+        representative[members[~kept]] = members[kept][choice]
+
+    shares: list[NDArray[np.int64]] = []
+    for members in _buckets(np.asarray(order, dtype=np.int64), buckets):
+        if len(members) > _SMALL:
+            solve(members, workers)
+        else:
+            shares.append(members)
+
+    def solve_share(first: int, last: int) -> None:
+        for members in shares[first:last]:
+            solve(members, 1)
+
+    # A small bucket is worth one thread, a large one shares them all.
+    with blas_threads(1, 0):
+        run_chunks(solve_share, spans(len(shares), _SHARE), workers)
+    gone = np.flatnonzero(representative != np.arange(n))
     similarity = np.ones(n, dtype=np.float32)
-    with threads(workers):
-        fixed: FixedRows = vectors if vectors.dtype == np.int32 else to_fixed(vectors)  # type: ignore[arg-type,assignment]
-        for members in _buckets(np.asarray(order, dtype=np.int64), buckets):
-            rows = fixed[members]
-            kept, choice = _group(rows, least, threshold, method, seed, workers)
-            leaders, others = members[kept], members[~kept]
-            representative[others] = leaders[choice]
-        gone = np.flatnonzero(representative != np.arange(n))
-        similarity[gone] = cosine(fixed, fixed, gone, representative[gone])
+    similarity[gone] = cosine(fixed, fixed, gone, representative[gone], workers=workers)
     return representative, np.clip(similarity, 0.0, 1.0)
 
 
@@ -100,12 +115,14 @@ def _group(
     if method == "auto":
         method = "products" if len(rows) <= _SMALL or threshold < _WIDE else "projections"
     if method == "products":
-        kept = products.kept_rows(rows, least)
+        with blas_threads(workers, rows.shape[1] * len(rows) ** 2):
+            kept = products.kept_rows(rows, least)
         choice = np.full(int((~kept).sum()), -1, dtype=np.int64)
     elif method == "projections":
-        marks = projections.sketch(rows, threshold, seed=seed)
-        kept = projections.kept_rows(rows, marks, least)
-        choice = projections.nearest_kept(rows, marks, least, np.flatnonzero(kept), np.flatnonzero(~kept))
+        marks = projections.sketch(rows, threshold, seed=seed, workers=workers)
+        kept = projections.kept_rows(rows, marks, least, workers=workers)
+        sides = np.flatnonzero(kept), np.flatnonzero(~kept)
+        choice = projections.nearest_kept(rows, marks, least, *sides, workers=workers)
     elif method in ("faiss", "faiss-ivf"):
         from curation.algorithms.faiss_search import search_groups
 
@@ -116,5 +133,6 @@ def _group(
     missing = np.flatnonzero(choice < 0)
     if len(missing):
         others = np.flatnonzero(~kept)[missing]
-        choice[missing] = products.nearest_kept(rows, least, np.flatnonzero(kept), others)
+        with blas_threads(workers, rows.shape[1] * len(rows) * len(missing)):
+            choice[missing] = products.nearest_kept(rows, least, np.flatnonzero(kept), others)
     return kept, choice

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import config, get_num_threads, njit, prange, set_num_threads
+from numba import njit
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["FIXED", "GRID", "cosine", "distance", "dot", "threads", "to_fixed", "to_grid"]
+from curation.algorithms.parallel import run_chunks, spans
+
+__all__ = ["FIXED", "GRID", "blas_threads", "cosine", "distance", "dot", "to_fixed", "to_grid"]
 
 FIXED = 2.0**28
 """Length of a unit vector in fixed point; a product of two is at most 2**56."""
@@ -30,26 +33,32 @@ GRID = 4000.0
 """Length of a unit vector on the grid: (GRID + sqrt(d) / 2) ** 2 < 2 ** 24 for every d up to 30,000."""
 
 _MAX_DIMENSIONS = 30_000
+_MANY = 2**28  # multiplications below which waking threads costs more than it saves
+_SPAN = 8192  # rows or pairs a thread takes at a time
 
 FloatRows = NDArray[np.float32]
 FixedRows = NDArray[np.int32]
 
 
 @contextmanager
-def threads(workers: int) -> Iterator[None]:
-    """Let numba and BLAS use ``workers`` threads, as far as there are as many, and put things back afterwards."""
-    before = get_num_threads()
-    set_num_threads(max(1, min(int(workers), config.NUMBA_NUM_THREADS)))  # type: ignore[attr-defined]  # set at run time
-    try:
-        with threadpool_limits(limits=max(1, int(workers)), user_api="blas"):
-            yield
-    finally:
-        set_num_threads(before)
+def blas_threads(workers: int, products: int) -> Iterator[None]:
+    """Let BLAS use ``workers`` threads for a while, or one where there are too few ``products`` to share.
+
+    Threads show in the seconds, not in products on the grid.
+    """
+    with _pools().limit(limits=max(1, int(workers)) if products > _MANY else 1, user_api="blas"):
+        yield
 
 
-@njit(cache=True, parallel=True)
-def _scale(vectors: FloatRows, scale: float, out: Any, length: NDArray[np.float64]) -> None:
-    for i in prange(vectors.shape[0]):
+@cache
+def _pools() -> ThreadpoolController:
+    # Finding the libraries takes a millisecond, too long for every one of thousands of small buckets.
+    return ThreadpoolController()
+
+
+@njit(cache=True, nogil=True)
+def _scale(first: int, last: int, vectors: FloatRows, scale: float, out: Any, length: NDArray[np.float64]) -> None:
+    for i in range(first, last):
         total = 0.0
         for c in range(vectors.shape[1]):
             total += np.float64(vectors[i, c]) * np.float64(vectors[i, c])
@@ -59,7 +68,7 @@ def _scale(vectors: FloatRows, scale: float, out: Any, length: NDArray[np.float6
                 out[i, c] = np.rint(scale * (np.float64(vectors[i, c]) / length[i]))
 
 
-def _scaled(vectors: FloatRows, scale: float, dtype: type) -> Any:
+def _scaled(vectors: FloatRows, scale: float, dtype: type, workers: int) -> Any:
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     if rows.ndim != 2:
         raise ValueError(f"vectors must be a matrix of rows x dimensions, not of shape {rows.shape}")
@@ -67,7 +76,7 @@ def _scaled(vectors: FloatRows, scale: float, dtype: type) -> Any:
         raise ValueError(f"vectors of {rows.shape[1]} dimensions are too long; {_MAX_DIMENSIONS} are the most")
     out: Any = np.empty(rows.shape, dtype=dtype)
     length = np.empty(len(rows), dtype=np.float64)
-    _scale(rows, scale, out, length)
+    run_chunks(lambda first, last: _scale(first, last, rows, scale, out, length), spans(len(rows), _SPAN), workers)
     bad = np.flatnonzero(~((length > 0) & np.isfinite(length)))
     if len(bad):
         kind = "the zero vector" if length[bad[0]] == 0 else "not finite"
@@ -75,25 +84,25 @@ def _scaled(vectors: FloatRows, scale: float, dtype: type) -> Any:
     return out
 
 
-def to_fixed(vectors: FloatRows) -> FixedRows:
+def to_fixed(vectors: FloatRows, *, workers: int = 1) -> FixedRows:
     """Rows scaled to length 1 in fixed point, int32 (n, d).
 
     Raises:
         ValueError: a row is zero or holds NaN or infinity (the first is named), or there are too many dimensions.
     """
-    return _scaled(vectors, FIXED, np.int32)
+    return _scaled(vectors, FIXED, np.int32, workers)
 
 
-def to_grid(vectors: FloatRows) -> FloatRows:
+def to_grid(vectors: FloatRows, *, workers: int = 1) -> FloatRows:
     """Rows scaled to length :data:`GRID` and rounded to whole numbers, float32 (n, d).
 
     Raises:
         ValueError: a row is zero or holds NaN or infinity (the first is named), or there are too many dimensions.
     """
-    return _scaled(vectors, GRID, np.float32)
+    return _scaled(vectors, GRID, np.float32, workers)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def dot(rows: FixedRows, i: int, other: FixedRows, j: int) -> np.int64:
     """Exact product of ``rows[i]`` and ``other[j]``; divide by FIXED**2 for the cosine."""
     total = np.int64(0)
@@ -102,26 +111,31 @@ def dot(rows: FixedRows, i: int, other: FixedRows, j: int) -> np.int64:
     return total
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _cosines(
-    rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], out: NDArray[np.float64]
+    first: int,
+    last: int,
+    rows: FixedRows,
+    other: FixedRows,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> None:
-    for t in prange(i.shape[0]):
+    for t in range(first, last):
         out[t] = np.float64(dot(rows, i[t], other, j[t])) / (FIXED * FIXED)
 
 
-def cosine(rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Cosines of ``rows[i]`` and ``other[j]``, pair by pair; float64[len(i)] within 1e-8 of [-1, 1]."""
-    out = np.empty(len(i), dtype=np.float64)
-    _cosines(rows, other, np.asarray(i, dtype=np.int64), np.asarray(j, dtype=np.int64), out)
-    return out
-
-
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _distances(
-    rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], out: NDArray[np.float64]
+    first: int,
+    last: int,
+    rows: FixedRows,
+    other: FixedRows,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    out: NDArray[np.float64],
 ) -> None:
-    for t in prange(i.shape[0]):
+    for t in range(first, last):
         total = np.int64(0)
         for c in range(rows.shape[1]):
             step = np.int64(rows[i[t], c]) - np.int64(other[j[t], c])
@@ -129,11 +143,29 @@ def _distances(
         out[t] = np.sqrt(np.float64(total)) / FIXED
 
 
-def distance(rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float64]:
+def _pairwise(
+    kernel: Any, rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], workers: int
+) -> NDArray[np.float64]:
+    left, right = np.asarray(i, dtype=np.int64), np.asarray(j, dtype=np.int64)
+    out = np.empty(len(left), dtype=np.float64)
+    run_chunks(
+        lambda first, last: kernel(first, last, rows, other, left, right, out), spans(len(left), _SPAN), workers
+    )
+    return out
+
+
+def cosine(
+    rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], *, workers: int = 1
+) -> NDArray[np.float64]:
+    """Cosines of ``rows[i]`` and ``other[j]``, pair by pair; float64[len(i)] within 1e-8 of [-1, 1]."""
+    return _pairwise(_cosines, rows, other, i, j, workers)
+
+
+def distance(
+    rows: FixedRows, other: FixedRows, i: NDArray[np.int64], j: NDArray[np.int64], *, workers: int = 1
+) -> NDArray[np.float64]:
     """Euclidean distances of ``rows[i]`` and ``other[j]``, pair by pair; float64[len(i)] in [0, 2], 0 for equal rows.
 
     Unlike a root taken of the cosine, it is not blurred where rows are close.
     """
-    out = np.empty(len(i), dtype=np.float64)
-    _distances(rows, other, np.asarray(i, dtype=np.int64), np.asarray(j, dtype=np.int64), out)
-    return out
+    return _pairwise(_distances, rows, other, i, j, workers)

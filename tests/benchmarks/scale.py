@@ -1,7 +1,7 @@
 """A log of any size through the product: ``python -m tests.benchmarks scale --rows 3e7 --until lexical_groups``.
 
-Makes the log with ``sample_data/make_log.py``, runs ``curate run`` as a process of its own, and prints where each minute
-went. ``--rows`` may be given several times, to see how the cost of a row grows.
+Makes the log with ``sample_data/make_log.py``, runs ``curate run`` as a process of its own, and prints where each
+minute went. ``--rows`` may be given several times, to see how the cost of a row grows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """``grammar.yaml``: how queries are worded, so that the embedded teacher can write new ones.
 
-A *need* is one thing a query asks for, filed under a leaf, with phrases by language: ``first`` ones can open a query or be
-all of it, ``next`` ones go on from another need ("and is it going to rain there"). ``then`` names the needs that may
-follow. A *slot* in braces stands for one of its fillers; the same slot has the same filler throughout a query. *Joins*
-put two or three phrases together.
+A *need* is one thing a query asks for, filed under a leaf, with phrases by language: ``first`` ones can open a query
+or be all of it, ``next`` ones go on from another need ("and is it going to rain there"). ``then`` names the needs
+that may follow. A *slot* in braces stands for one of its fillers, the same one throughout a query.
+*Joins* put two or three phrases together.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ class _Parser:
             joins[lang] = {}
             for text, index in self.document.texts(owner, lang, f"the {lang} joins"):
                 count = len(slots_of(text))
-                if sorted(slots_of(text)) != [str(number) for number in range(count)] or not 2 <= count <= _MOST_NEEDS:
+                numbers = [str(number) for number in range(count)]
+                if sorted(slots_of(text)) != numbers or not 2 <= count <= _MOST_NEEDS:
                     raise self.document.error(
                         f"a join needs {{0}} and {{1}}, and may have {{2}}, not {text!r}", owner[lang], index
                     )

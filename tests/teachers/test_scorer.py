@@ -14,6 +14,7 @@ from curation.domain.model import Domain
 from curation.teachers.embedded.scorer import PlanScorer, Scale
 
 SCALE = Scale((0.35, 0.45, 0.20), 0.2, (1.5, 2.1, 2.7, 3.4), 0.5)
+PLAN_TYPE = pl.List(pl.Struct({"step": pl.Int32, "tool": pl.String, "depends_on": pl.List(pl.Int32)}))
 CONSTRAINTS = pl.List(
     pl.Struct({"dimension": pl.String, "value": pl.String, "text": pl.String, "start": pl.Int32, "end": pl.Int32})
 )

@@ -22,7 +22,8 @@ About 0.1 µs a query for the script and 0.04 µs a byte for the language of Lat
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -47,6 +48,7 @@ _LONGEST = 255  # bytes looked at to tell the language
 _ROWS_PER_CHUNK = 65_536
 _SCALE, _GAIN_SCALE = 128, 64  # log-probabilities and gains as whole numbers whose sums stay below 2**31
 _SIMPLIFIED, _TRADITIONAL = 1, 2
+_LOADING = Lock()
 
 
 class _Model(NamedTuple):
@@ -83,14 +85,20 @@ def _is_in(char: str, encoding: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _identifier():
+def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
-@lru_cache(maxsize=16)
 def _model(candidates: tuple[str, ...]) -> _Model:
+    # One thread loads, the others wait: the model is large.
+    with _LOADING:
+        return _restricted(candidates)
+
+
+@lru_cache(maxsize=16)
+def _restricted(candidates: tuple[str, ...]) -> _Model:
     """The model restricted to ``candidates``; where it knows a language by several names, the likelier counts."""
     known = _identifier()
     columns = [[at for at, name in enumerate(known.nb_classes) if name == language] for language in candidates]
@@ -219,7 +227,8 @@ def detect(texts: pl.Series, languages: tuple[str, ...], workers: int | None = N
     starts = np.frombuffer(starts_buffer, np.int64)[array.offset : array.offset + rows + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
     out, letters = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    scripts, sets = _character_tables()
+    with _LOADING:
+        scripts, sets = _character_tables()
     places = {code: place + 1 for place, code in enumerate(SCRIPTS)}
     wide = np.array([places[code] for code in _WIDE])
     narrow = np.array([0, *(0 if code in _WIDE else _OUT.index(code) for code in SCRIPTS)])

@@ -38,9 +38,13 @@ _HAN = "\u4e00-\u9fff"
 
 # -- prefilter: must find every text that the examination would change
 
+_SPELLED = r"电话|手机|座机|号码|联系方式|致电|拨|传真|tel|phone|call|dial|mobile|cell|whatsapp|fax"
+_GAP = r"[\s\p{Pd}().（）．−]{0,3}"
 _PREFILTER = (
     r"[@＠]"
-    r"|\d(?:[\s\p{Pd}().（）．−]{0,3}\d){6}"  # phones, cards: seven digits close together
+    rf"|\d(?:{_GAP}\d){{9}}"  # ten digits close together: phones, cards
+    rf"|[+＋]{_GAP}\d(?:{_GAP}\d){{7}}"
+    rf"|(?i:{_SPELLED})[^\d\n]{{0,13}}\d(?:{_GAP}\d){{6}}"
     r"|\d[.．]\d{3}"  # coordinates
     r"|\d\s?[°度]"
     rf"|[{_PROVINCES}][A-Za-zＡ-Ｚａ-ｚ]"

@@ -188,6 +188,8 @@ def open_parquet(path: Path) -> pq.ParquetFile:
 
     try:
         return pq.ParquetFile(path, memory_map=False, buffer_size=1 << 20)
+    except PermissionError as error:
+        raise CurationError(f"{path} cannot be read: {error.strerror}") from None
     except (pa.ArrowException, OSError) as error:
         reason = "it is empty" if path.stat().st_size == 0 else _first_line(error)
         raise CurationError(

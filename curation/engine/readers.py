@@ -69,8 +69,14 @@ def log_files(path: Path, format: str = "auto") -> list[Path]:
 
 def _below(directory: Path) -> list[Path]:
     found: list[Path] = []
+    seen: set[str] = set()
     for parent, directories, names in os.walk(directory, followlinks=True):
-        directories[:] = [name for name in directories if name[0] not in "._"]
+        real = os.path.realpath(parent)
+        if real in seen:  # links may lead round in circles
+            directories.clear()
+            continue
+        seen.add(real)
+        directories[:] = sorted(name for name in directories if name[0] not in "._")
         found += [Path(parent, name) for name in names if name[0] not in "._"]
     return found
 

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["STAGE", "IngestParams", "run"]
 
 ROWS_PER_PART = 2_000_000
-_BYTES_A_ROW = 1_000  # of memory while a batch is worked on, measured with room to spare
+_BYTES_A_ROW = 1_000  # of memory while a batch is worked on; measured 400 with texts of 36 bytes
+_TEXT_BYTES_A_ROW = 200  # a batch of longer texts has fewer rows
 _REJECT_CHARS, _REJECT_MARGIN = 1_000, 200  # the margin keeps personal data whole that the cut would split
 
 
@@ -112,14 +113,14 @@ class _Batch:
 
 
 def _cut(log: LogSource, batch_rows: int, start: tuple[int, int]) -> Iterator[_Batch]:
-    """Batches from ``start`` (file, row) on: pieces of files put together until they hold ``batch_rows`` rows."""
+    """Batches from ``start`` (file, row) on: pieces of files put together to about ``batch_rows`` rows."""
     from curation.engine.readers import read_batches
 
     files = log.files()
     sizes = [max(file.stat().st_size, 1) for file in files]
     rows: list[pl.DataFrame] = []
     faults: list[pl.DataFrame] = []
-    unread, held, position = 0, 0, start
+    unread, held, text_bytes, position = 0, 0, 0, start
 
     def batch() -> _Batch:
         return _Batch(pl.concat(rows), pl.concat(faults), unread, position, share)
@@ -132,11 +133,12 @@ def _cut(log: LogSource, batch_rows: int, start: tuple[int, int]) -> Iterator[_B
             faults.append(piece.faults.select(file, pl.all()))
             unread += piece.unread_times
             held += len(piece.rows) + len(piece.faults)
+            text_bytes += int(piece.rows["text"].str.len_bytes().sum())
             position = (number, 1 + max(int(frame["row"][-1]) for frame in (piece.rows, piece.faults) if len(frame)))
             share = (sum(sizes[:number]) + piece.share * sizes[number]) / sum(sizes)
-            if held >= batch_rows:
+            if held >= batch_rows or text_bytes >= batch_rows * _TEXT_BYTES_A_ROW:
                 yield batch()
-                rows, faults, unread, held = [], [], 0, 0
+                rows, faults, unread, held, text_bytes = [], [], 0, 0, 0
     if held:
         yield batch()
 

@@ -47,6 +47,14 @@ def test_files_of_a_directory_are_sorted_by_path_and_hidden_ones_skipped(tmp_pat
     assert [file.name for file in log_files(tmp_path, "parquet")] == ["x.parquet"]
 
 
+def test_links_are_followed_but_not_in_circles(tmp_path):
+    touch(tmp_path, "real/a.csv", "log/b.csv")
+    (tmp_path / "log" / "linked").symlink_to(tmp_path / "real")
+    (tmp_path / "log" / "circle").symlink_to(tmp_path / "log")
+    names = [file.relative_to(tmp_path / "log").as_posix() for file in log_files(tmp_path / "log")]
+    assert names == ["b.csv", "linked/a.csv"]
+
+
 def test_files_of_a_glob_and_a_single_file(tmp_path):
     touch(tmp_path, "2026-07/a.csv", "2026-08/a.csv", "2026-08/deep/b.csv", "other/a.csv", "_odd")
     assert len(log_files(tmp_path / "2026-*" / "*.csv")) == 2

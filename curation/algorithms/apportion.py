@@ -260,21 +260,29 @@ def pool_sizes(
 
 
 def difficulty_weights(
-    shares: Mapping[int, float], sizes: tuple[int, int, int], synthetic: Mapping[int, int]
+    shares: Mapping[int, float], sizes: tuple[int, int, int], synthetic: Mapping[int, int], available: ArrayLike
 ) -> FloatArray:
     """What the observed rows must hold of each difficulty so that the whole pool meets ``shares``.
 
     Args:
-        shares: target share of the whole pool by difficulty; levels that are not named are not wanted.
+        shares: target share of the whole pool by difficulty; levels that are not named divide what is left of 1 as
+            they come, that is, like ``available``.
         sizes: (observed, tool_removed, synthetic) of :func:`pool_sizes`; tool-removed rows have difficulty -1.
         synthetic: verified synthetic rows by difficulty.
+        available: int[7], survivors by difficulty.
 
     Returns:
-        float64[7] in the order of :data:`DIFFICULTIES`, weights for :func:`apportion`; all zero if none is missing.
+        float64[7] in the order of :data:`DIFFICULTIES`, weights for :func:`apportion`; zero if nothing is missing.
     """
+    named = np.array([level in shares for level in DIFFICULTIES])
     asked = np.array([float(shares.get(level, 0.0)) for level in DIFFICULTIES])
-    if (asked < 0).any() or asked.sum() <= 0:
-        raise ValueError("difficulty shares must not be negative and one must be positive")
+    if (asked < 0).any():
+        raise ValueError("difficulty shares must not be negative")
+    unnamed = np.where(named, 0.0, np.asarray(available, dtype=np.float64))
+    if asked.sum() < 1 and unnamed.sum() > 0:
+        asked = asked + unnamed * ((1 - asked.sum()) / unnamed.sum())
+    if asked.sum() <= 0:
+        raise ValueError("one difficulty share must be positive")
     made = np.array([float(synthetic.get(level, 0)) for level in DIFFICULTIES])
     made[0] += sizes[1]
     return np.maximum(asked / asked.sum() * sum(sizes) - made, 0.0)

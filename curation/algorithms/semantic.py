@@ -72,7 +72,10 @@ def semantic_groups(
     representative = np.arange(n, dtype=np.int64)
 
     def solve(members: NDArray[np.int64], workers: int) -> None:
-        kept, choice = _group(fixed[members], least, threshold, method, seed, workers)
+        first, last = members[0], members[-1]
+        run = last - first + 1 == len(members) and (np.diff(members) == 1).all()  # then a view will do
+        rows = fixed[first : last + 1] if run else fixed[members]
+        kept, choice = _group(rows, least, threshold, method, seed, workers)
         representative[members[~kept]] = members[kept][choice]
 
     shares: list[NDArray[np.int64]] = []
@@ -114,6 +117,8 @@ def _group(
     """Kept rows of one bucket, and an index into them for each other row."""
     if method == "auto":
         method = "products" if len(rows) <= _SMALL or threshold < _WIDE else "projections"
+    elif method == "faiss-ivf" and len(rows) <= _SMALL:
+        method = "products"  # too few rows to train lists on
     if method == "products":
         with blas_threads(workers, rows.shape[1] * len(rows) ** 2):
             kept = products.kept_rows(rows, least)

@@ -1,8 +1,8 @@
 """Vectors of the embeddings table, regrouped so that what is worked on together fits in memory.
 
-The table is sorted by query id, the semantic and geometric levels work bucket by bucket. One pass over the table copies
-every wanted vector to the file of its partition (a few buckets, or one large one); a partition is then read whole. Where
-everything fits in memory nothing is written.
+The table is sorted by query id, the semantic and geometric levels work bucket by bucket. One pass over the table
+copies every wanted vector to the file of its partition (a few buckets, or one large one); a partition is then read
+whole. Where everything fits in memory nothing is written.
 """
 
 from __future__ import annotations
@@ -136,8 +136,10 @@ def regroup(
             try:
                 chosen = convert(chosen)
             except ValueError as error:
+                bad = ~np.isfinite(chosen).all(axis=1) | ~chosen.any(axis=1)
+                query = batch_ids[hit[np.argmax(bad)]]
                 raise CurationError(
-                    f"the embeddings table holds a vector that has no direction: {error}",
+                    f"the vector of query {query} in the embeddings table is zero or not finite",
                     "Run the embed stage again.",
                 ) from error
         order = np.argsort(where, kind="stable")

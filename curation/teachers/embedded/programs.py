@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from curation.algorithms.simulate import Call, Step, unfold
 from curation.domain.plan_rules import Condition, Evidence, NodePlan, Plans, PlanStep, Rule
@@ -32,24 +32,6 @@ class Outcome:
     reason: str | None
 
 
-@dataclass
-class _Draft:
-    """A plan in the making: steps by name in order, cognitive load, evidence."""
-
-    steps: dict[str, PlanStep]
-    load: float
-    evidence: list[Evidence] = field(default_factory=list)
-
-    def named(self, name: str) -> list[str]:
-        """Names of the steps that are called ``name`` or call the tool ``name``."""
-        return [step.name for step in self.steps.values() if name in (step.name, step.tool)]
-
-    def add(self, step: PlanStep) -> None:
-        """Append a step unless the plan has one of its name, or its tool under the tool's own name."""
-        if not self.named(step.name):
-            self.steps[step.name] = step
-
-
 class Program:
     """The rules for ``<primary, secondary>``.
 
@@ -65,13 +47,16 @@ class Program:
         self._features = features
         self._secondary = secondary
         self._plan = plan
-        self._others = [found for found in map(plans.of, secondary) if found is not None]
-        labels = (label, *secondary)
-        self._rules = [rule for rule in plans.rules if _applies(rule, labels)]
+        planned = [(leaf, found) for leaf in secondary if (found := plans.of(leaf)) is not None]
+        self._others = [found for _, found in planned]
+        # Rules of a label change that label's own steps, before the plans of all labels become one.
+        labels = (label, *(leaf for leaf, _ in planned))
+        scopes = [(rule, [i for i, name in enumerate(labels) if _applies(rule, name)]) for rule in plans.rules]
+        self._rules = [(rule, where) for rule, where in scopes if where]
         self._slots = [plans.slots[name] for name in plan.needs]
         self._bits = {test.key: i for i, test in enumerate(features.tests)}
         self._at = {name: i for i, name in enumerate(features.measures)}
-        self._when = [self._compile(rule.when) for rule in self._rules]
+        self._when = [self._compile(rule.when) for rule, _ in self._rules]
         self._filled = [self._compile(slot.when) for slot in self._slots]
         self.masks, self.asks = self._relevant()
 
@@ -82,22 +67,25 @@ class Program:
             tests: Bit i tells whether test i of the features holds.
             measures: Values in the order of the features' measures.
         """
-        plan = self._plan
-        draft = _Draft({step.name: step for step in plan.steps}, plan.load, list(plan.evidence))
-        for other in self._others:
-            for step in other.steps:
-                draft.add(step)
-        draft.load += MULTI_INTENT_LOAD * min(len(self._secondary), 2)
+        load = self._plan.load + MULTI_INTENT_LOAD * min(len(self._secondary), 2)
+        evidence = list(self._plan.evidence)
         for slot, filled in zip(self._slots, self._filled, strict=True):
             if not filled(tests, measures):
-                draft.evidence.append(Evidence("missing_info", slot.odds))
-        for rule, holds in zip(self._rules, self._when, strict=True):
+                evidence.append(Evidence("missing_info", slot.odds))
+        drafts = [{step.name: step for step in plan.steps} for plan in (self._plan, *self._others)]
+        for (rule, where), holds in zip(self._rules, self._when, strict=True):
             if holds(tests, measures):
-                _apply(rule, draft)
-        steps = draft.steps or {step.name: step for step in plan.steps}  # rules must not leave a query without a plan
+                load += rule.load
+                evidence.extend(rule.evidence)
+                for index in where:
+                    drafts[index] = _changed(drafts[index], rule)
+        # Rules must not leave a query without a plan.
+        steps = drafts[0] or {step.name: step for step in self._plan.steps}
+        for draft in drafts[1:]:
+            for step in draft.values():
+                _add(steps, step)
         unfolded = [Step(s.name, s.tool, self._times(s, measures), s.after) for s in steps.values()]
-        calls = unfold(unfolded, self.plans.feeders)
-        return Outcome(calls, min(max(draft.load, 1.0), 5.0), *_pool(draft.evidence))
+        return Outcome(unfold(unfolded, self.plans.feeders), min(max(load, 1.0), 5.0), *_pool(evidence))
 
     def _times(self, step: PlanStep, measures: tuple[int, ...]) -> int:
         times = step.times if isinstance(step.times, int) else measures[self._at[step.times]]
@@ -124,7 +112,7 @@ class Program:
 
     def _relevant(self) -> tuple[list[int], list[bool]]:
         """Masks of the tests, and flags of the measures, that can change the outcome."""
-        conditions = [rule.when for rule in self._rules] + [slot.when for slot in self._slots]
+        conditions = [rule.when for rule, _ in self._rules] + [slot.when for slot in self._slots]
         atoms = [atom for condition in conditions for atom in condition.atoms()]
         masks = [0] * len(self._features.words)
         for atom in atoms:
@@ -137,8 +125,8 @@ class Program:
     def _repeats(self) -> Iterator[str]:
         """Measures that say how often something is called."""
         steps = [step for plan in (self._plan, *self._others) for step in plan.steps]
-        steps += [step for rule in self._rules for step in rule.add]
-        times = [step.times for step in steps] + [value for rule in self._rules for _, value in rule.repeat]
+        steps += [step for rule, _ in self._rules for step in rule.add]
+        times = [step.times for step in steps] + [value for rule, _ in self._rules for _, value in rule.repeat]
         yield from (value for value in times if isinstance(value, str))
 
 
@@ -146,27 +134,36 @@ def _within(name: str, top: str) -> bool:
     return name == top or name.startswith(f"{top}.")
 
 
-def _applies(rule: Rule, labels: tuple[str, ...]) -> bool:
-    return not rule.nodes or any(_within(label, node) for node in rule.nodes for label in labels)
+def _applies(rule: Rule, label: str) -> bool:
+    return not rule.nodes or any(_within(label, node) for node in rule.nodes)
 
 
-def _apply(rule: Rule, draft: _Draft) -> None:
-    draft.load += rule.load
-    draft.evidence.extend(rule.evidence)
-    for old, new in rule.use:
-        draft.steps = {
-            name: PlanStep(step.name, new, step.times, step.after) if step.tool == old else step
-            for name, step in draft.steps.items()
-        }
+def _named(steps: dict[str, PlanStep], name: str) -> list[str]:
+    """Names of the steps that are called ``name`` or call the tool ``name``."""
+    return [step.name for step in steps.values() if name in (step.name, step.tool)]
+
+
+def _add(steps: dict[str, PlanStep], step: PlanStep) -> None:
+    """Append a step unless there is one of its name or, for a step named like its tool, one that calls its tool."""
+    if not _named(steps, step.name):
+        steps[step.name] = step
+
+
+def _changed(steps: dict[str, PlanStep], rule: Rule) -> dict[str, PlanStep]:
+    """The steps after ``rule``."""
+    used = dict(rule.use)
+    steps = {
+        name: PlanStep(name, used.get(step.tool, step.tool), step.times, step.after) for name, step in steps.items()
+    }
     for name in rule.drop:
-        for found in draft.named(name):
-            del draft.steps[found]
+        for found in _named(steps, name):
+            del steps[found]
     for step in rule.add:
-        draft.add(step)
+        _add(steps, step)
     for name, times in rule.repeat:
-        for found in draft.named(name):
-            step = draft.steps[found]
-            draft.steps[found] = PlanStep(step.name, step.tool, times, step.after)
+        for found in _named(steps, name):
+            steps[found] = PlanStep(found, steps[found].tool, times, steps[found].after)
+    return steps
 
 
 def _pool(evidence: list[Evidence]) -> tuple[float, str | None]:

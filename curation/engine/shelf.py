@@ -51,17 +51,18 @@ class Shelf:
         self.notes[number] = note
 
     def take(
-        self, number: int, kind: str, columns: list[str] | None = None, section: int | None = None
+        self, number: int, kind: str, columns: list[str] | None = None, sections: Iterable[int] | None = None
     ) -> pl.DataFrame:
-        """A table, or only some columns or one section of it."""
+        """A table, or only some columns or sections of it."""
         import pyarrow as pa
 
         with pa.memory_map(str(self._directory / f"{number:06d}.{kind}")) as source:
             schema = pa.ipc.open_file(source).schema
             fields = None if columns is None else [schema.get_field_index(name) for name in columns]
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=fields))
-            table = reader.read_all() if section is None else pa.Table.from_batches([reader.get_batch(section)])
-            return pl.DataFrame(table)
+            if sections is None:
+                return pl.DataFrame(reader.read_all())
+            return pl.DataFrame(pa.Table.from_batches([reader.get_batch(section) for section in sections]))
 
     def put_note(self, name: str, note: Any) -> None:
         """Write a note so that it is there as a whole or not at all."""

@@ -22,14 +22,14 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 from pydantic import Field, field_validator
 
 from curation.algorithms.mask import KINDS, PLACEHOLDERS, Kind, mask, masked_kinds, without_placeholders
 from curation.algorithms.scripts import DEFAULT_LANGUAGES, LANGUAGES
-from curation.engine.stage import Account, Context, Params, Stage
+from curation.engine.stage import Account, Context, Params, Part, Stage
 
 if TYPE_CHECKING:
     from curation.algorithms.distinct import Collision
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["STAGE", "IngestParams", "run"]
 
 ROWS_PER_PART = 2_000_000
+ROWS_PER_MERGE = 500_000
 _BYTES_A_ROW = 1_000  # of memory while a batch is worked on; measured 400 with texts of 36 bytes
 _TEXT_BYTES_A_ROW = 200  # a batch of longer texts has fewer rows
 _REJECT_CHARS, _REJECT_MARGIN = 1_000, 200  # the margin keeps personal data whole that the cut would split
@@ -247,37 +248,32 @@ def _refused(
 # -- phase 2: merge
 
 
+class _Merged(NamedTuple):
+    """Queries of some partitions, collisions of ids among them, raw rows by kind of personal data masked."""
+
+    queries: pl.DataFrame
+    collisions: list[Collision]
+    masked: dict[Kind, int]
+
+
 def _merge(ctx: Context, shelf: Shelf) -> list[Collision]:
     """Write ``queries``; returns the collisions of ids there were."""
     from curation.algorithms.distinct import PARTITION_BITS, Collision
 
-    partitions = 1 << PARTITION_BITS
-    accepted = sum(note["rows"] for note in shelf.notes.values())
-    parts = 1
-    # By raw rows, which do not depend on batches; so neither do the part files.
-    while parts < partitions and accepted > parts * ROWS_PER_PART:
-        parts *= 2
+    accepted, partitions = sum(note["rows"] for note in shelf.notes.values()), 1 << PARTITION_BITS
+    # Parts go by raw rows, which do not depend on batches; so neither do the part files.
+    parts = _pieces(accepted, ROWS_PER_PART, partitions)
+    width = partitions // parts
+    step = width // _pieces(accepted // parts, ROWS_PER_MERGE, width)
     notes = []
     with ThreadPoolExecutor(_lanes(ctx)) as pool:
         for number in range(parts):
-            name = f"queries-{number:02d}"
+            name, first = f"queries-{number:02d}", number * width
             with ctx.part(name) as part:
                 if not part.done:
-                    width = partitions // parts
-                    chosen = range(number * width, (number + 1) * width)
-                    merged = list(pool.map(lambda partition: _merge_partition(ctx, shelf, partition), chosen))
-                    for queries, _, _ in merged:
-                        part.write("queries", queries)
-                    kept = sum(len(queries) for queries, _, _ in merged)
-                    rows = sum(int(queries["count"].sum()) for queries, _, _ in merged)
-                    part.account(
-                        Account(rows_in=rows, kept=kept, merged=rows - kept, weight_in=rows, weight_out=rows)
-                    )
-                    note = {
-                        "collisions": [collision for _, found, _ in merged for collision in found],
-                        "masked": {kind: sum(masked[kind] for _, _, masked in merged) for kind in PLACEHOLDERS},
-                    }
-                    shelf.put_note(name, note)
+                    chosen = [range(at, at + step) for at in range(first, first + width, step)]
+                    merged = list(pool.map(lambda some: _merge_partitions(ctx, shelf, some), chosen))
+                    shelf.put_note(name, _write_queries(part, merged))
                 notes.append(shelf.note(name))
                 if number == parts - 1 and not part.done:
                     _report(part, shelf, notes)
@@ -285,29 +281,45 @@ def _merge(ctx: Context, shelf: Shelf) -> list[Collision]:
     return [Collision(*collision) for note in notes for collision in note["collisions"]]
 
 
-def _report(part: Any, shelf: Shelf, notes: list[dict[str, Any]]) -> None:
+def _pieces(total: int, size: int, most: int) -> int:
+    """The smallest power of two, up to ``most``, that cuts ``total`` to pieces of at most ``size``."""
+    pieces = 1
+    while pieces < most and total > pieces * size:
+        pieces *= 2
+    return pieces
+
+
+def _write_queries(part: Part, merged: list[_Merged]) -> dict[str, Any]:
+    """Write and account for the queries of a part; returns the note about it."""
+    queries = pl.concat([some.queries for some in merged])
+    kept, rows = len(queries), int(queries["count"].sum())
+    part.write("queries", queries)
+    part.account(Account(rows_in=rows, kept=kept, merged=rows - kept, weight_in=rows, weight_out=rows))
+    return {
+        "collisions": [collision for some in merged for collision in some.collisions],
+        "masked": {kind: sum(some.masked[kind] for some in merged) for kind in PLACEHOLDERS},
+    }
+
+
+def _report(part: Part, shelf: Shelf, notes: list[dict[str, Any]]) -> None:
     part.metric("unread_times", sum(note["unread_times"] for note in shelf.notes.values()), "rows")
     part.metric("id_collisions", sum(len(note["collisions"]) for note in notes), "queries")
     for kind in PLACEHOLDERS:
         part.metric(f"masked_{kind}", sum(note["masked"][kind] for note in notes), "rows")
 
 
-def _merge_partition(
-    ctx: Context, shelf: Shelf, partition: int
-) -> tuple[pl.DataFrame, list[Collision], dict[Kind, int]]:
-    """(queries of a partition, collisions in it, raw rows by masked kind)."""
+def _merge_partitions(ctx: Context, shelf: Shelf, partitions: range) -> _Merged:
     from curation.algorithms.distinct import merge_groups, separate
     from curation.algorithms.language import detect
 
     columns = ["query_id", "norm", "text", "source", "count", "first", "last"]
-    batches = [shelf.take(number, "groups", columns, partition) for number in sorted(shelf.notes)]
+    batches = [shelf.take(number, "groups", columns, partitions) for number in sorted(shelf.notes)]
     if not batches:
-        return _no_queries(), [], dict.fromkeys(PLACEHOLDERS, 0)
+        return _Merged(_no_queries(), [], dict.fromkeys(PLACEHOLDERS, 0))
     groups, collisions = separate(pl.concat(batches))
     queries, surfaces = merge_groups(groups)
-    lang, script = detect(
-        without_placeholders(queries["text"]), ctx.params.languages, 1 if _lanes(ctx) > 1 else ctx.workers
-    )
+    words = without_placeholders(queries["text"])
+    lang, script = detect(words, ctx.params.languages, 1 if _lanes(ctx) > 1 else ctx.workers)
     queries = queries.with_columns(
         lang=lang,
         script=script,
@@ -319,7 +331,7 @@ def _merge_partition(
         kind: int(marked.filter(pl.col("text").str.contains(placeholder, literal=True))["count"].sum())
         for kind, placeholder in PLACEHOLDERS.items()
     }
-    return queries, collisions, masked
+    return _Merged(queries, collisions, masked)
 
 
 def _no_queries() -> pl.DataFrame:

@@ -13,16 +13,17 @@ def test_tables_come_back_whole_by_column_and_by_section(tmp_path):
     shelf.put(0, {"groups": FRAME, "rows": FRAME}, {"rows": 3}, {"groups": [2, 0, 1]})
     assert shelf.take(0, "groups").equals(FRAME)
     assert shelf.take(0, "rows", ["b"]).equals(FRAME.select("b"))
-    sections = [shelf.take(0, "groups", ["b", "a"], section) for section in range(3)]
+    sections = [shelf.take(0, "groups", ["b", "a"], [section]) for section in range(3)]
     assert [len(section) for section in sections] == [2, 0, 1]
     assert pl.concat(sections).select("a", "b").equals(FRAME)
+    assert shelf.take(0, "groups", sections=range(3)).equals(FRAME)
 
 
 def test_an_empty_table_keeps_its_columns(tmp_path):
     shelf = Shelf(tmp_path)
     shelf.put(0, {"rows": FRAME.clear()}, None, {"rows": [0, 0]})
     assert shelf.take(0, "rows").schema == FRAME.schema
-    assert shelf.take(0, "rows", section=1).schema == FRAME.schema
+    assert shelf.take(0, "rows", sections=[1]).schema == FRAME.schema
 
 
 def test_a_new_shelf_takes_up_what_is_whole_and_drops_the_rest(tmp_path):

@@ -286,6 +286,7 @@ def build_noisy(root: Path, frames: list[pl.DataFrame], **options) -> Any:
 @pytest.mark.parametrize("parts", [1, 4])
 def test_t10_the_same_queries_whatever_order_files_batches_and_threads(tmp_path, parts, monkeypatch):
     monkeypatch.setattr(ingest, "ROWS_PER_PART", 400 // parts)
+    monkeypatch.setattr(ingest, "ROWS_PER_MERGE", 60)
     frame = noisy_log()
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
     plain = build_noisy(tmp_path / "plain", [frame])

@@ -231,10 +231,10 @@ def pool_sizes(
 ) -> tuple[int, int, int]:
     """Rows of the candidate pool by origin.
 
-    All verified synthetic rows go in, then tool-removed rows up to their share, the rest is observed. Kinds that run
-    short are made up for by the other as long as the rows reach ``size``: observed + tool_removed + synthetic = size.
-    When even all rows together do not reach it, the pool stays smaller, every survivor goes in, and the tool-removed
-    rows keep their share of what there is: a small log must not become a pool of refusals.
+    All verified synthetic rows go in, then tool-removed rows up to their share; the rest is observed. Where removable
+    rows run short, observed ones take their place, so the sizes add up to ``size`` as long as there are survivors
+    enough. Where survivors run short, all of them go in and the pool stays smaller, with the same share of
+    tool-removed rows: a small log must not become a pool of refusals.
 
     Args:
         size: rows the pool should have.
@@ -250,13 +250,11 @@ def pool_sizes(
         raise ValueError("sizes must not be negative and the share must be in [0, 1)")
     synthetic = min(size, n_synthetic_verified)
     rest = size - synthetic
-    if n_survivors + n_tool_removable < rest:
-        kept = n_survivors + synthetic
-        wanted = int(kept * tool_removed_share / (1 - tool_removed_share) + 0.5)
-        return n_survivors, min(wanted, n_tool_removable), synthetic
     tool_removed = min(int(size * tool_removed_share + 0.5), n_tool_removable, rest)
-    tool_removed = max(tool_removed, rest - n_survivors)
-    return rest - tool_removed, tool_removed, synthetic
+    if n_survivors >= rest - tool_removed:
+        return rest - tool_removed, tool_removed, synthetic
+    wanted = int((n_survivors + synthetic) * tool_removed_share / (1 - tool_removed_share) + 0.5)
+    return n_survivors, min(wanted, n_tool_removable), synthetic
 
 
 def difficulty_weights(
@@ -276,8 +274,8 @@ def difficulty_weights(
     """
     named = np.array([level in shares for level in DIFFICULTIES])
     asked = np.array([float(shares.get(level, 0.0)) for level in DIFFICULTIES])
-    if (asked < 0).any():
-        raise ValueError("difficulty shares must not be negative")
+    if (asked < 0).any() or set(shares) - set(DIFFICULTIES):
+        raise ValueError("difficulty shares must not be negative and be those of the difficulties -1 to 5")
     unnamed = np.where(named, 0.0, np.asarray(available, dtype=np.float64))
     if asked.sum() < 1 and unnamed.sum() > 0:
         asked = asked + unnamed * ((1 - asked.sum()) / unnamed.sum())

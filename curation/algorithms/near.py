@@ -2,7 +2,7 @@
 
 Lexical closeness is the Jaccard similarity of shingle sets (:mod:`curation.algorithms.shingles`); candidates come
 from MinHash bands and are verified. Closeness in meaning is the cosine within a group, of vectors on a grid, so that
-it is the same number on every machine (:mod:`curation.algorithms.vectors`). Old rows come in batches and are not kept.
+it is the same number on every machine (:mod:`curation.algorithms.vectors`). Old rows come in batches, none is kept.
 """
 
 from __future__ import annotations

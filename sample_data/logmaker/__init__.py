@@ -1,0 +1,1 @@
+"""The generator behind ``make_log.py``: vocabulary, frames, noise, sampling, truth."""

@@ -19,6 +19,7 @@ DIFFICULTIES: tuple[int, ...] = (-1, 0, 1, 2, 3, 4, 5)
 
 _NEGATIVE = 2  # the first two columns, -1 and 0, are the negatives
 _RAKES = 100  # the margins settle in some ten rounds; where they contradict each other no number of rounds would do
+_NOTHING = 1e-12  # a weight this much smaller than the largest is none
 _DIGITS = 9  # remainders closer than this are ties, so that rounding does not hang on the last bits of a division
 
 IntArray = NDArray[np.int64]
@@ -75,7 +76,7 @@ def _heaviest_first(weight: FloatArray, total: int, wanted: IntArray) -> IntArra
 def _fill(weight: FloatArray, total: int, low: IntArray, top: IntArray) -> FloatArray:
     """Real-valued shares clip(level * weight, low, top) whose sum is ``total`` (water filling over break points)."""
     share = low.astype(np.float64)
-    live = weight > 0
+    live = weight > weight.max(initial=0.0) * _NOTHING
     rest = total - int(top[live].sum()) - int(low[~live].sum())
     if rest >= 0:
         share[live] = top[live]
@@ -107,11 +108,10 @@ def _round(share: FloatArray, total: int, top: IntArray) -> IntArray:
         if len(open_) == 0:
             break
         whole[open_] += 1
-    for index in order[::-1]:
-        # Only when rounding noise lifted several shares over a whole number at once.
-        if whole.sum() <= total:
-            break
-        whole[index] -= whole[index] > 0
+    while (over := int(whole.sum()) - total) > 0:
+        # Shares whose sum is not the total: those furthest below their next whole number give way.
+        full = order[whole[order] > 0][::-1][:over]
+        whole[full] -= 1
     return whole
 
 
@@ -156,6 +156,8 @@ def allocate(
     if rows.ndim != 2 or (rows < 0).any():
         raise ValueError("counts must be a matrix of buckets x difficulties and not negative")
     total = min(int(total), int(rows.sum()))
+    if total == 0:
+        return np.zeros_like(rows)
     in_bucket = rows.sum(axis=1)
     by_bucket = apportion(bucket_weights(in_bucket, bucket_shares), total, capacity=in_bucket, minimum=minimum)
     if difficulty_shares is None:
@@ -165,7 +167,9 @@ def allocate(
     fitted = _rake(rows.astype(np.float64), by_bucket.astype(np.float64), by_difficulty.astype(np.float64))
     taken = np.zeros_like(rows)
     for column, want in enumerate(by_difficulty):
-        taken[:, column] = _round(fitted[:, column], int(want), rows[:, column])
+        # What rounding took from a bucket in the columns before is made up for: its sum is off by one at most.
+        owed = fitted[:, : column + 1].sum(axis=1) - taken.sum(axis=1)
+        taken[:, column] = _round(np.clip(owed, 0, rows[:, column]), int(want), rows[:, column])
     return _raise_to_minimum(taken, rows, minimum)
 
 

@@ -15,8 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from curation.algorithms import products
-from curation.algorithms.projections import LEVEL_SHIFT
-from curation.algorithms.vectors import FIXED, FixedRows, dot
+from curation.algorithms.vectors import FIXED, FixedRows, dot, step
 
 __all__ = ["search_groups"]
 
@@ -70,9 +69,9 @@ def _close_pairs(
         best[u] = -1
         for t in range(limits[u], limits[u + 1]):
             product = dot(rows, asked[u], rows, kept[found[t]])
-            step = product >> LEVEL_SHIFT
-            if product >= least and (step > level or (step == level and found[t] < best[u])):
-                best[u], level = found[t], step
+            height = step(product)
+            if product >= least and (height > level or (height == level and found[t] < best[u])):
+                best[u], level = found[t], height
 
 
 def search_groups(

@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from curation.algorithms.projections import LEVEL_SHIFT
-from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, dot
+from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, dot, step
 
 __all__ = ["SLACK", "kept_rows", "nearest_kept", "units"]
 
@@ -78,8 +77,8 @@ def _improve(
         for v in range(products.shape[1]):
             if products[u, v] >= floor:
                 product = dot(rows, gone[u], rows, kept[v])
-                if product >= least and product >> LEVEL_SHIFT > level[u]:
-                    best[u], level[u] = offset + v, product >> LEVEL_SHIFT
+                if product >= least and step(product) > level[u]:
+                    best[u], level[u] = offset + v, step(product)
 
 
 def _floor(least: int) -> float:

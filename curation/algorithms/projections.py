@@ -22,13 +22,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from curation.algorithms.parallel import run_chunks, spans
-from curation.algorithms.vectors import FixedRows, dot
+from curation.algorithms.vectors import FixedRows, dot, step
 
 __all__ = ["Sketch", "kept_rows", "nearest_kept", "plan", "sketch"]
 
 CODE_BITS = 256
-LEVEL_SHIFT = 42
-"""Similarities are compared in steps of 2**-14: closer ones are ties, which noise of 1e-6 must not decide."""
 
 _SPAN = 8192  # rows a thread takes at a time
 _LANES = 16  # rows transformed together: one vector register per butterfly
@@ -347,10 +345,10 @@ def _closest(
                     if _met_before(keys, i, kept[choice], band, mask):
                         continue
                     product = dot(rows, i, rows, kept[choice])
-                    step = product >> LEVEL_SHIFT
-                    better = step > level[at] or (step == level[at] and choice < best[at])
+                    height = step(product)
+                    better = height > level[at] or (height == level[at] and choice < best[at])
                     if product >= least and better:
-                        level[at], best[at] = step, choice
+                        level[at], best[at] = height, choice
 
 
 def nearest_kept(

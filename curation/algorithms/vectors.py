@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from curation.algorithms.parallel import run_chunks, spans
 
-__all__ = ["FIXED", "GRID", "blas_threads", "cosine", "distance", "dot", "to_fixed", "to_grid"]
+__all__ = ["FIXED", "GRID", "blas_threads", "cosine", "distance", "dot", "step", "to_fixed", "to_grid"]
 
 FIXED = 2.0**28
 """Length of a unit vector in fixed point; a product of two is at most 2**56."""
@@ -109,6 +109,12 @@ def dot(rows: FixedRows, i: int, other: FixedRows, j: int) -> np.int64:
     for c in range(rows.shape[1]):
         total += np.int64(rows[i, c]) * np.int64(other[j, c])
     return total
+
+
+@njit(cache=True, nogil=True)
+def step(product: np.int64) -> np.int64:
+    """A product in steps of 2**-14: similarities that noise of 1e-6 must not tell apart become equal."""
+    return (product + (1 << 41)) >> 42
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,8 @@
 """Semantic: inside each bucket <primary, secondary> a query goes when a kept query is close enough in meaning.
 
 Queries are gone through by weight (raw rows behind them), confidence of the label, then id, so the most frequent
-wording with the surest label stays. Queries that could not be labelled are not taken in; `annotate` has accounted for them.
+wording with the surest label stays. Queries that could not be labelled are not taken in; `annotate` has accounted for
+them.
 
 Metrics: `buckets` with at least one query, `largest_bucket` in rows, `similarity_mean` of merged queries to their
 representatives.

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from curation.algorithms.projections import CODE_BITS, _transform, kept_rows, nearest_kept, plan, sketch
+from curation.algorithms.vectors import FIXED, to_fixed
+from tests.algorithms.clouds import clouds
+
+
+def pairs_at(cosine: float, n: int, d: int, seed: int = 0) -> np.ndarray:
+    """2n rows: row i and row n + i are exactly this close."""
+    random = np.random.default_rng(seed)
+    a = random.standard_normal((n, d))
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    b = random.standard_normal((n, d))
+    b -= (a * b).sum(axis=1, keepdims=True) * a
+    b /= np.linalg.norm(b, axis=1, keepdims=True)
+    return np.concatenate([a, cosine * a + math.sqrt(1 - cosine**2) * b]).astype(np.float32)
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.8, 0.92, 0.99, 1.0])
+@pytest.mark.parametrize("n", [2, 1000, 100_000, 5_000_000])
+def test_the_plan_promises_its_recall_with_bounded_bands(threshold, n):
+    bits, bands = plan(n, threshold)
+    agree = 1 - math.acos(min(threshold, 0.9999)) / math.pi
+    assert 1 - (1 - agree**bits) ** bands >= 0.999
+    assert 1 <= bands <= 128 and 1 <= bits <= 16
+
+
+def test_transform_is_walsh_hadamard():
+    block = np.eye(64, 16, dtype=np.float32)
+    _transform(block)
+    i, j = np.arange(64)[:, None], np.arange(16)[None, :]
+    parity = np.array([bin(x).count("1") % 2 for x in range(64)])
+    assert np.array_equal(block, 1 - 2 * parity[i & j])
+
+
+@pytest.mark.parametrize("d", [3, 64, 100, 256])
+def test_signs_differ_as_often_as_the_angle_says(d):
+    for cosine in (0.0, 0.8, 0.92):
+        rows = to_fixed(pairs_at(cosine, 1000, d))
+        marks = sketch(rows, 0.92, seed=3)
+        differ = np.bitwise_count(marks.codes[:1000] ^ marks.codes[1000:]).sum(axis=1)
+        expected = CODE_BITS * math.acos(cosine) / math.pi
+        # In few dimensions the 256 hyperplanes are the same for every pair, and their own error shows.
+        assert abs(differ.mean() - expected) < (6 if d == 3 else 2)
+
+
+def test_pairs_at_the_threshold_share_a_band_and_pass_the_filter():
+    rows = to_fixed(pairs_at(0.92, 5000, 128))
+    marks = sketch(rows, 0.92, seed=1)
+    share = (marks.keys[:5000] == marks.keys[5000:]).any(axis=1)
+    near = np.bitwise_count(marks.codes[:5000] ^ marks.codes[5000:]).sum(axis=1) <= marks.most_different
+    assert share.mean() >= 0.998  # 0.999 less three standard deviations
+    assert near.mean() >= 0.998
+
+
+def test_signs_depend_on_the_seed_and_on_nothing_else():
+    rows = to_fixed(clouds(20_000, 40))
+    one, again, other = (sketch(rows, 0.92, seed=s, workers=w) for s, w in ((1, 1), (1, 3), (2, 1)))
+    assert np.array_equal(one.keys, again.keys) and np.array_equal(one.codes, again.codes)
+    assert not np.array_equal(one.codes, other.codes)
+    # A row alone, or among others: the same signs (bits and bands follow the number of rows, the code does not).
+    assert np.array_equal(sketch(rows[17:18], 0.92, seed=1).codes[0], one.codes[17])
+
+
+def test_a_kept_row_that_shares_no_band_is_not_found_by_bands():
+    rows = to_fixed(np.eye(64, dtype=np.float32)[:2])
+    marks = sketch(rows, 0.92, seed=0)
+    least = math.ceil(0.92 * FIXED * FIXED)
+    assert kept_rows(rows, marks, least).all()
+    assert nearest_kept(rows, marks, least, np.array([0]), np.array([1])).tolist() == [-1]
+
+
+def test_threads_see_the_same_rows_beyond_one_leaf():
+    rows = to_fixed(clouds(9000, 24, seed=2))
+    marks = sketch(rows, 0.92, seed=0)
+    least = math.ceil(0.92 * FIXED * FIXED)
+    one, four = (kept_rows(rows, marks, least, workers=w) for w in (1, 4))
+    assert np.array_equal(one, four)
+    sides = np.flatnonzero(one), np.flatnonzero(~one)
+    first, second = (nearest_kept(rows, marks, least, *sides, workers=w) for w in (1, 4))
+    assert np.array_equal(first, second)

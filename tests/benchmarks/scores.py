@@ -18,6 +18,7 @@ __all__ = [
     "group_scores",
     "irrelevance_scores",
     "label_scores",
+    "language_scores",
     "masking_scores",
     "noise_recall",
     "query_truth",
@@ -104,6 +105,21 @@ def label_scores(annotations: pl.DataFrame, truth: pl.DataFrame, lexical_groups:
         pl.col("secondary").list.len().sum().alias("true"),
     ).row(0)
     return scores + f1("labels", *(int(n or 0) for n in pairs), prefix="secondary ")
+
+
+def language_scores(queries: pl.DataFrame, truth: pl.DataFrame) -> list[Score]:
+    """Language of the queries against that of their wording; symbols have none and are left out."""
+    said = queries.select("query_id", pl.col("lang").alias("said"))
+    rows = truth.filter(pl.col("lang") != "und").join(said, on="query_id")
+    right = rows.filter(pl.col("lang") == pl.col("said"))
+    scores = [
+        share("language", "accuracy, queries", right.height, rows.height),
+        share("language", "accuracy, raw rows", right["weight"].sum(), rows["weight"].sum()),
+    ]
+    for lang in sorted(rows["lang"].unique()):
+        counts = [frame.filter(pl.col("lang") == lang).height for frame in (right, rows)]
+        scores.append(share("language", f"accuracy, queries in {lang}", *counts))
+    return scores
 
 
 def group_scores(groups: pl.DataFrame, truth: pl.DataFrame, group: str, level: str) -> list[Score]:

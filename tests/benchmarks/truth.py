@@ -55,6 +55,7 @@ def truth_scores(workspace: Any, corpus: Corpus) -> list[s.Score]:
         raise SystemExit(f"the workspace {workspace.root} was not made from the log {corpus.log}")
     truth = s.query_truth(rows, occurrences)
     found = [*s.reject_scores(read["rejects"], rows), *s.masking_scores(queries, truth)]
+    found += s.language_scores(queries, truth)
     if "lexical_groups" in there:
         groups = read["lexical_groups"]
         found += s.group_scores(groups, truth, "duplicate_group", "lexical")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.algorithms.vectors import FloatRows, blas_threads, cosine, to_fixed, to_grid
+from curation.algorithms.vectors import GRID, FloatRows, blas_threads, cosine, to_fixed, to_grid
 
-__all__ = ["nearest", "nearest_pick", "radii"]
+__all__ = ["nearest", "nearest_pick", "nearness", "radii"]
 
 _ROWS = 2048
 _COLUMNS = 4096
@@ -26,15 +28,36 @@ def nearest(
     Returns:
         int64[n], index into ``picks`` (ties: the lower); float32[n], cosine to it in [-1, 1].
     """
+    choice = np.empty(len(vectors), dtype=np.int64)
+    similarity = np.empty(len(vectors), dtype=np.float32)
+    exact = to_fixed(picks)
+    for at, which, _ in _best(vectors, picks, workers):
+        choice[at] = which
+        similarity[at] = cosine(to_fixed(vectors[at]), exact, np.arange(len(which)), which)
+    return choice, np.clip(similarity, -1.0, 1.0)
+
+
+def nearness(vectors: FloatRows, picks: FloatRows, *, workers: int = 1) -> NDArray[np.float32]:
+    """Cosine of every row to the nearest of ``picks``, within 1e-4; float32[n].
+
+    The maximum of the nearness to parts of ``picks`` is exactly the nearness to all, so parts can come one by one.
+    """
+    out = np.empty(len(vectors), dtype=np.float32)
+    for at, _, top in _best(vectors, picks, workers):
+        out[at] = top / np.float32(GRID * GRID)
+    return np.clip(out, -1.0, 1.0)
+
+
+def _best(vectors: FloatRows, picks: FloatRows, workers: int) -> Iterator[tuple[slice, NDArray[np.int64], FloatRows]]:
+    """Block by block of the rows: where, the pick with the largest product on the grid, that product."""
     if len(picks) == 0:
         raise ValueError("there are no picks to be near to")
-    choice = np.zeros(len(vectors), dtype=np.int64)
-    similarity = np.empty(len(vectors), dtype=np.float32)
+    columns = to_grid(picks)
     with blas_threads(workers, vectors.size * len(picks)):
-        columns, exact = to_grid(picks), to_fixed(picks)
         for first in range(0, len(vectors), _ROWS):
             at = slice(first, min(first + _ROWS, len(vectors)))
             rows = to_grid(vectors[at])
+            choice = np.zeros(len(rows), dtype=np.int64)
             best = np.full(len(rows), -np.inf, dtype=np.float32)
             for start in range(0, len(columns), _COLUMNS):
                 products = rows @ columns[start : start + _COLUMNS].T
@@ -42,9 +65,8 @@ def nearest(
                 top = products[np.arange(len(rows)), which]
                 closer = top > best
                 best[closer] = top[closer]
-                choice[at][closer] = start + which[closer]
-            similarity[at] = cosine(to_fixed(vectors[at]), exact, np.arange(len(rows)), choice[at])
-    return choice, np.clip(similarity, -1.0, 1.0)
+                choice[closer] = start + which[closer]
+            yield at, choice, best
 
 
 def nearest_pick(

@@ -93,8 +93,8 @@ def partitioned_kcenter(
     A cell offers up to four times its proportional share of candidates; all are ranked by radius and the first k are
     taken, so a cell whose rows lie far apart gets more picks than one whose rows lie close together.
 
-    Rows at the borders of cells are covered twice, which costs radius: 2 % where there are many rows a cluster, up to a
-    tenth where tight clusters are about as many as picks.
+    Rows at the borders of cells are covered twice, which costs radius: 2 % where there are many rows a cluster, up to
+    a tenth where tight clusters are about as many as picks.
 
     Args:
         vectors: float32[n, d]; may be a memory map.

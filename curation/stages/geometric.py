@@ -247,14 +247,15 @@ class _Comparison:
 
     def add(self, members: np.ndarray, vectors: np.ndarray, workers: int) -> None:
         """Take the picks among the rows of a partition into account."""
-        from curation.algorithms.coverage import nearest
+        from curation.algorithms.coverage import nearness
 
         sample = np.concatenate(self._vectors)
         chosen = {"selected": self._rows.radius >= 0, "random": self._random, "stratified": self._stratified}
         for name, best in self._best.items():
             at = np.flatnonzero(chosen[name][members])
             if len(at):
-                np.maximum(best, nearest(sample, vectors[at], workers=workers)[1], out=best)
+                np.maximum(best, nearness(sample, vectors[at], workers=workers), out=best)
+            best[chosen[name][self._sample]] = 1.0  # on the grid a row is only nearly as close to itself
 
     def report(self, part: Part) -> None:
         """Write the metrics."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from curation.algorithms import coverage
-from curation.algorithms.coverage import nearest, nearest_pick, radii
+from curation.algorithms.coverage import nearest, nearest_pick, nearness, radii
 from tests.algorithms.clouds import clouds, unit
 
 
@@ -34,6 +34,14 @@ def test_a_pick_covers_itself_even_next_to_a_copy():
 def test_no_picks():
     with pytest.raises(ValueError, match="no picks"):
         nearest(np.ones((1, 2), np.float32), np.empty((0, 2), np.float32))
+
+
+def test_nearness_is_the_same_however_picks_are_split():
+    vectors, picks = clouds(300, 24, seed=1), clouds(70, 24, seed=2)
+    whole = nearness(vectors, picks, workers=2)
+    parts = np.maximum(nearness(vectors, picks[:13]), nearness(vectors, picks[13:]))
+    assert np.array_equal(whole, parts)
+    assert np.allclose(whole, (unit(vectors) @ unit(picks).T).max(axis=1), atol=1e-3)
 
 
 def test_radii():

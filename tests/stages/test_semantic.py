@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from curation.errors import CurationError
+from curation.stages.semantic import STAGE
+from tests.algorithms.clouds import groups_by_definition
+from tests.helpers import FakeContext
+from tests.stages.given import tables
+
+
+def run(given, tmp_path, **options):
+    context = FakeContext(STAGE, given, scratch=tmp_path, **options).run()
+    return SimpleNamespace(
+        groups=context.out("semantic_groups"), account=context.accounts[0], metrics=context.metrics
+    )
+
+
+def test_groups_follow_the_definition_bucket_by_bucket(tmp_path):
+    given = tables(800, failed=20)
+    found = run(given, tmp_path)
+    labelled = given["annotations"].filter(pl.col("error").is_null())
+    weights = given["lexical_groups"].filter(pl.col("query_id") == pl.col("representative_id"))
+    rows = labelled.join(weights.select("query_id", "group_count"), on="query_id").join(
+        given["embeddings"], on="query_id", maintain_order="left"
+    )
+    names = [f"{p}|{'+'.join(sorted(s))}" for p, s in rows.select("primary", "secondary").iter_rows()]
+    assert found.groups["bucket"].to_list() == names
+    code = np.unique(names, return_inverse=True)[1]
+    quality = np.round(rows["confidence"].to_numpy() * np.float32(100))
+    order = np.lexsort((rows["query_id"].to_numpy(), -quality, -rows["group_count"].to_numpy()))
+    expected = groups_by_definition(rows["vector"].to_numpy(), order, code, 0.92)
+    ids = rows["query_id"].to_numpy()
+    assert found.groups["representative_id"].to_list() == ids[expected].tolist()
+    assert 0.05 < (expected != np.arange(len(expected))).mean() < 0.9
+
+
+def test_rows_and_weights_are_conserved(tmp_path):
+    given = tables(500, failed=30)
+    found = run(given, tmp_path)
+    failed = given["annotations"].filter(pl.col("error").is_not_null())["query_id"]
+    assert not found.groups["query_id"].is_in(failed.implode()).any()
+    account = found.account
+    assert account.rows_in == 470 == account.kept + account.merged == found.groups.height
+    kept = found.groups.filter(pl.col("query_id") == pl.col("representative_id"))
+    assert account.kept == kept.height
+    assert account.weight_in == account.weight_out == kept["group_count"].sum()
+    sums = found.groups.group_by("representative_id").agg(pl.col("group_count").n_unique())
+    assert (sums["group_count"] == 1).all()
+    assert found.metrics["buckets"] == found.groups["bucket"].n_unique()
+
+
+def test_the_row_of_larger_weight_stays_then_the_surer_label_then_the_smaller_id(tmp_path):
+    given = tables(6, d=4)
+    given["embeddings"] = given["embeddings"].with_columns(
+        vector=pl.Series(np.tile([1, 0, 0, 0], (6, 1)).astype(np.float32), dtype=pl.Array(pl.Float32, 4))
+    )
+    same = {"primary": pl.lit("other"), "secondary": pl.lit([], pl.List(pl.String))}
+    for weights, confidence, winner in (
+        ([1, 1, 9, 1, 1, 1], [0.9, 0.1, 0.1, 0.1, 0.1, 0.1], 2),
+        ([9, 9, 9, 9, 9, 1], [0.1, 0.1, 0.1, 0.8, 0.1, 0.9], 3),
+        ([9, 9, 9, 9, 9, 9], [0.5, 0.501, 0.504, 0.5, 0.5, 0.5], 0),
+    ):
+        ids = given["annotations"]["query_id"]
+        given["annotations"] = given["annotations"].with_columns(
+            confidence=pl.Series(confidence, dtype=pl.Float32), **same
+        )
+        given["lexical_groups"] = given["lexical_groups"].with_columns(
+            group_count=pl.col("representative_id").replace_strict(dict(zip(ids, weights, strict=True)))
+        )
+        groups = run(given, tmp_path).groups
+        assert (groups["representative_id"] == ids[winner]).all()
+        assert (groups["group_count"] == sum(weights)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_s2_few_rows(tmp_path, n):
+    found = run(tables(n), tmp_path)
+    assert found.groups.height == n == found.account.rows_in
+    assert found.metrics["largest_bucket"] <= n
+
+
+def test_t10_s5_memory_threads_and_files_do_not_show(tmp_path):
+    given = tables(3000)
+    whole = run(given, tmp_path / "whole" if (tmp_path / "whole").mkdir() else tmp_path)
+    for memory in (1 << 18, 1 << 14):  # several buckets a partition; then the largest bucket as a memory map
+        folder = tmp_path / str(memory)
+        folder.mkdir()
+        spilled = run(given, folder, memory=memory, workers=1)
+        assert list(folder.glob("*.vectors"))
+        assert spilled.groups.equals(whole.groups)
+
+
+def test_t13_survivors_survive_again(tmp_path):
+    given = tables(1500)
+    first = run(given, tmp_path).groups
+    kept = first.filter(pl.col("query_id") == pl.col("representative_id"))["query_id"].implode()
+    again = run(
+        {name: frame.filter(pl.col("query_id").is_in(kept)) for name, frame in given.items()}, tmp_path
+    ).groups
+    assert (again["query_id"] == again["representative_id"]).all()
+    assert again.columns == first.columns
+
+
+def test_threshold_and_method_are_those_of_the_recipe(tmp_path):
+    given = tables(400)
+    merged = [run(given, tmp_path, params={"threshold": t}).account.merged for t in (0.7, 0.92, 0.99)]
+    assert merged[0] > merged[1] > merged[2]
+    assert run(given, tmp_path, params={"method": "faiss"}).groups.equals(run(given, tmp_path).groups)
+
+
+def test_a_query_without_a_vector_is_a_sentence(tmp_path):
+    given = tables(50)
+    given["embeddings"] = given["embeddings"].head(47)
+    with pytest.raises(CurationError, match="no vector for 3 of 50 queries"):
+        run(given, tmp_path)
+
+
+def test_s3_a_zero_vector_is_a_sentence_with_its_query(tmp_path):
+    given = tables(20, d=4)
+    vectors = given["embeddings"]["vector"].to_numpy().copy()
+    vectors[13] = 0
+    given["embeddings"] = given["embeddings"].with_columns(vector=pl.Series(vectors, dtype=pl.Array(pl.Float32, 4)))
+    with pytest.raises(CurationError, match=f"query {given['embeddings']['query_id'][13]} .* zero or not finite"):
+        run(given, tmp_path)
+
+
+def test_annotations_of_strangers_are_a_sentence(tmp_path):
+    given = tables(10)
+    given["lexical_groups"] = given["lexical_groups"].tail(15)
+    with pytest.raises(CurationError, match="not representatives of lexical_groups"):
+        run(given, tmp_path)
+
+
+def test_importing_the_stage_is_light():
+    heavy = "{'numba', 'faiss', 'torch', 'sklearn', 'pyarrow.parquet'}"
+    program = f"import sys, curation.stages.semantic, curation.stages.geometric; print({heavy} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"

@@ -56,7 +56,7 @@ ROWS = [
     (WEATHER, 1, None, plan("weather_current_conditions"), False, 6),
     (WEATHER, -1, "missing_info", [], True, 5),
     ("other", 0, "no_tool_needed", [], True, 4),
-    ("other", 0, "no_actionable", [], False, 3),
+    ("other", -1, "no_actionable", [], False, 3),
 ]
 
 

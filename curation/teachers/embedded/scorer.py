@@ -61,8 +61,8 @@ _CERTAIN = 0.995  # an annotation never outweighs every rule
 
 
 def difficulty_of_reason(reason: pl.Expr) -> pl.Expr:
-    """-1 where what is asked cannot be done (missing_tool, missing_info), 0 where no tool has work to do."""
-    return pl.when(reason.str.starts_with("missing_")).then(-1).otherwise(0)
+    """0 where the query wants an answer that takes no tool (no_tool_needed), -1 where it cannot be carried out."""
+    return pl.when(reason == "no_tool_needed").then(0).otherwise(-1)
 
 
 @dataclass(frozen=True)

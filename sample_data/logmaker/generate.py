@@ -63,38 +63,47 @@ def generate(out: Path, rows: int, family: str, seed: int, with_truth: bool, pro
     """
     (out / "log").mkdir(parents=True, exist_ok=True)
     files = plan(rows)
-    settings = (rows, family, seed, with_truth, out)
+    job = _Job(rows, family, seed, with_truth, out)
     if processes == 1 or len(files) == 1:
-        _prepare(*settings)
+        _prepare(job)
         parts = [_make(file) for file in files]
     else:
         # Spawned, not forked: a fork in a process where polars has threads may never wake up.
         context = get_context("spawn")
-        with ProcessPoolExecutor(processes, context, initializer=_prepare, initargs=settings) as pool:
+        with ProcessPoolExecutor(processes, context, initializer=_prepare, initargs=(job,)) as pool:
             parts = list(pool.map(_make, files))
     if with_truth:
         _join_truth([part for part in parts if part is not None], out / "truth.parquet", rows)
 
 
-_STATE: dict[str, object] = {}
+@dataclass(frozen=True)
+class _Job:
+    rows: int
+    family: str
+    seed: int
+    with_truth: bool
+    out: Path
 
 
-def _prepare(rows: int, family: str, seed: int, with_truth: bool, out: Path) -> None:
-    _STATE.update(family=FAMILIES[family](rows, seed), rows=rows, seed=seed, truth=with_truth, out=out, name=family)
+_PREPARED: list[tuple[_Job, Family]] = []
+"""What this process works on: the job and its family, which takes a second to build."""
+
+
+def _prepare(job: _Job) -> None:
+    _PREPARED[:] = [(job, FAMILIES[job.family](job.rows, job.seed))]
 
 
 def _make(file: LogFile) -> Path | None:
-    family, out, rows = _STATE["family"], _STATE["out"], _STATE["rows"]
-    assert isinstance(family, Family) and isinstance(out, Path) and isinstance(rows, int)
-    rng = np.random.default_rng([_STATE["seed"], ord(str(_STATE["name"])), file.number])
+    job, family = _PREPARED[0]
+    rng = np.random.default_rng([job.seed, ord(job.family), file.number])
     drawn = sample_rows(family, file.rows, file.start, file.end, rng)
-    level = 12 if rows <= SMALL else 1
-    pq.write_table(_table(drawn), out / "log" / file.name, compression="zstd", compression_level=level)
-    if not _STATE["truth"]:
+    level = 12 if job.rows <= SMALL else 1
+    pq.write_table(_table(drawn), job.out / "log" / file.name, compression="zstd", compression_level=level)
+    if not job.with_truth:
         return None
     from logmaker.truth import truth_frame
 
-    path = out / f"truth-{file.number:03d}.part"
+    path = job.out / f"truth-{file.number:03d}.part"
     truth_frame(family, drawn, file.name).write_parquet(path)
     return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -64,7 +64,7 @@ class Family:
     p: np.ndarray
     slots: list[list[Slot]]
     kinds: tuple[str, ...]
-    shares: dict[str, tuple[float, ...]]
+    shares: Mapping[str, tuple[float, ...]]
     apply: Callable[[str, str, int, str, tuple[str, ...]], str]
     plain_kinds: int
     noisy_languages: tuple[str, ...]
@@ -75,9 +75,9 @@ class Family:
         cls,
         wordings: list[Wording],
         vocabulary: Vocabulary,
-        languages: dict[str, float],
+        languages: Mapping[str, float],
         kinds: tuple[str, ...],
-        shares: dict[str, tuple[float, ...]],
+        shares: Mapping[str, tuple[float, ...]],
         apply: Callable[[str, str, int, str, tuple[str, ...]], str],
         plain_kinds: int,
         noisy_languages: tuple[str, ...],

@@ -191,7 +191,7 @@ def _constraint_series(rows: list[list[Span]]) -> pl.Series:
 
 
 def _text_hash(texts: list[str | None]) -> pl.Series:
-    import polars_hash  # noqa: F401 - registers the namespace
+    import polars_hash as plh
 
-    hashes = pl.DataFrame({"t": pl.Series(texts, dtype=pl.String)}).select(pl.col("t").nchash.xxh3_64())
-    return hashes.to_series().cast(pl.UInt64)
+    frame = pl.DataFrame({"t": pl.Series(texts, dtype=pl.String)})
+    return frame.select(plh.col("t").nchash.xxh3_64()).to_series().cast(pl.UInt64)

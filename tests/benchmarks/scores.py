@@ -94,17 +94,18 @@ def label_scores(annotations: pl.DataFrame, truth: pl.DataFrame, lexical_groups:
     own = rows.filter(pl.col("query_id") == pl.col("representative_id"))
     scores = []
     for what in ("leaf", "level1"):
-        scores.append(share("labels", f"{what} accuracy, queries", own[f"{what}_right"].sum(), own.height))
-        right = rows.filter(pl.col(f"{what}_right"))["weight"].sum()
-        scores.append(share("labels", f"{what} accuracy, raw rows", right, rows["weight"].sum()))
-    macro = own.group_by("leaf").agg(pl.col("leaf_right").mean())
-    scores.append(Score("labels", "leaf accuracy, mean over leaves", macro["leaf_right"].mean(), macro.height))
+        scores.append(share("labels", f"{what} accuracy, queries", _sum(own, f"{what}_right"), own.height))
+        right = _sum(rows.filter(pl.col(f"{what}_right")), "weight")
+        scores.append(share("labels", f"{what} accuracy, raw rows", right, _sum(rows, "weight")))
+    macro = own.group_by("leaf").agg(pl.col("leaf_right").mean())["leaf_right"]
+    scores.append(share("labels", "leaf accuracy, mean over leaves", float(macro.sum()), macro.len()))
     pairs = own.select(
         pl.col("secondary").list.set_intersection("said_secondary").list.len().sum().alias("right"),
         pl.col("said_secondary").list.len().sum().alias("said"),
         pl.col("secondary").list.len().sum().alias("true"),
     ).row(0)
-    return scores + f1("labels", *(int(n or 0) for n in pairs), prefix="secondary ")
+    right, said, true = (int(n or 0) for n in pairs)
+    return scores + f1("labels", right, said, true, prefix="secondary ")
 
 
 def language_scores(queries: pl.DataFrame, truth: pl.DataFrame) -> list[Score]:
@@ -114,11 +115,11 @@ def language_scores(queries: pl.DataFrame, truth: pl.DataFrame) -> list[Score]:
     right = rows.filter(pl.col("lang") == pl.col("said"))
     scores = [
         share("language", "accuracy, queries", right.height, rows.height),
-        share("language", "accuracy, raw rows", right["weight"].sum(), rows["weight"].sum()),
+        share("language", "accuracy, raw rows", _sum(right, "weight"), _sum(rows, "weight")),
     ]
     for lang in sorted(rows["lang"].unique()):
-        counts = [frame.filter(pl.col("lang") == lang).height for frame in (right, rows)]
-        scores.append(share("language", f"accuracy, queries in {lang}", *counts))
+        hits, of = (frame.filter(pl.col("lang") == lang).height for frame in (right, rows))
+        scores.append(share("language", f"accuracy, queries in {lang}", hits, of))
     return scores
 
 
@@ -144,7 +145,7 @@ def group_scores(groups: pl.DataFrame, truth: pl.DataFrame, group: str, level: s
     name = group.removesuffix("_group")
     return [
         share(level, f"removal precision, same {name}", right.height, removed.height),
-        share(level, f"removal precision by raw rows, same {name}", right["weight"].sum(), removed["weight"].sum()),
+        share(level, f"removal precision by raw rows, same {name}", _sum(right, "weight"), _sum(removed, "weight")),
         share(level, f"removal recall, same {name}", right.height, removable),
     ]
 
@@ -223,8 +224,8 @@ def constraint_scores(annotations: pl.DataFrame, queries: pl.DataFrame, rows: pl
     scores.append(share("constraints", "overlap recall", true_hit, spans[0].height))
     for name in ("dimension", "lang"):
         for value in sorted(spans[0][name].unique()):
-            counts = [frame.filter(pl.col(name) == value).height for frame in (hits, spans[1], spans[0])]
-            scores.append(f1("constraints", *counts, prefix=f"exact span, {value}, ")[2])
+            right, out, true_out = (f.filter(pl.col(name) == value).height for f in (hits, spans[1], spans[0]))
+            scores.append(f1("constraints", right, out, true_out, prefix=f"exact span, {value}, ")[2])
     return scores
 
 
@@ -237,10 +238,11 @@ def masking_scores(queries: pl.DataFrame, truth: pl.DataFrame) -> list[Score]:
         pl.col("masked").list.len().sum().alias("said"),
         pl.col("personal_data").list.len().sum().alias("true"),
     ).row(0)
-    scores = f1("masking", *(int(n or 0) for n in counts))[:2]
+    hits, said, true_kinds = (int(n or 0) for n in counts)
+    scores = f1("masking", hits, said, true_kinds)[:2]
     for kind in sorted(rows["personal_data"].explode().drop_nulls().unique()):
         true = rows.filter(pl.col("personal_data").list.contains(kind))
-        scores.append(share("masking", f"recall, {kind}", true["masked"].list.contains(kind).sum(), true.height))
+        scores.append(share("masking", f"recall, {kind}", int(true["masked"].list.contains(kind).sum()), true.height))
     return scores
 
 
@@ -254,6 +256,10 @@ def reject_scores(rejects: pl.DataFrame, truth: pl.DataFrame) -> list[Score]:
     right = both.filter(pl.col("said") == pl.col("broken"))
     scores = f1("rejects", both.height, said.height, true.height)[:2]
     return [*scores, share("rejects", "reason right", right.height, both.height)]
+
+
+def _sum(frame: pl.DataFrame, column: str) -> int:
+    return int(frame[column].sum())
 
 
 def _level1(column: str) -> pl.Expr:

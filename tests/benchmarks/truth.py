@@ -105,7 +105,7 @@ def gold_scores(workspace: Any, gold: pl.DataFrame) -> list[s.Score]:
     calls = rows.filter(pl.col("avg_tool_calls").is_not_null(), pl.col("difficulty") > 0)
     steps = pl.col("tool_plan").list.len()
     found = [s.share("gold", f"{what} accuracy", *_hits(rows, what)) for what in ("level1", "leaf")]
-    found += s.f1("gold", both.height, rows.filter(said).height, rows["unsolvable"].sum(), "irrelevance ")
+    found += s.f1("gold", both.height, rows.filter(said).height, rows.filter("unsolvable").height, "irrelevance ")
     found.append(s.share("gold", "reason right where both say unsolvable", reason_right.height, both.height))
     for name, by in (("difficulty", pl.col("difficulty")), ("planned calls", steps)):
         rank = calls.select(pl.corr(by.cast(pl.Float64), "avg_tool_calls", method="spearman")).item()

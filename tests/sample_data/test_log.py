@@ -29,7 +29,7 @@ def test_log_has_the_promised_files_rows_and_columns():
         assert [(f.name, str(f.type)) for f in schema] == [
             ("query", "string"), ("ts", "timestamp[us]"), ("session", "string"), ("source", "string"),
         ]  # fmt: skip
-    assert sum(path.stat().st_size for path in SAMPLE.rglob("*") if path.is_file()) < 10_000_000
+    assert sum(path.stat().st_size for path in SAMPLE.rglob("*.parquet")) < 10_000_000
 
 
 def test_truth_names_every_raw_row_in_its_order(log):

@@ -101,4 +101,5 @@ STAGE = Stage(
     after="semantic",
     uses_domain=True,
     libraries=("polars",),
+    seeded=False,
 )

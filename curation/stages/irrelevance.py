@@ -128,4 +128,5 @@ STAGE = Stage(
     uses_domain=True,
     shared=("pool",),
     libraries=("polars", "polars-hash"),
+    seeded=False,
 )

@@ -1,7 +1,7 @@
 """Embed: one sentence vector for each lexical representative.
 
-Vectors are written in parts of 25,000 rows, each a row group of its own, so that a later stage reads what it needs
-and a killed run goes on where it stopped. A text whose vector has no direction (zero, or not a number) goes to rejects.
+Vectors are written in parts of 25,000 rows, each a row group of its own: a later stage reads what it needs, and a
+killed run goes on where it stopped. A text whose vector has no direction (zero, or not a number) goes to rejects.
 """
 
 from __future__ import annotations

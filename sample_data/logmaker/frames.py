@@ -27,6 +27,8 @@ DIMENSIONS = {
     "q": "preference",
     "r": "route",
     "n": "quantity",
+    # Words that one careful person would mark and another would not: neither finding nor missing them is a mistake.
+    "o": "optional",
 }
 # Difficulty classes as the inclusive range of difficulties that a careful person would accept.
 DIFFICULTY = {"unexecutable": (-1, -1), "no_tool": (0, 0), "easy": (1, 2), "medium": (3, 3), "hard": (4, 5)}

@@ -179,7 +179,7 @@ def _constraint_series(rows: list[list[Span]]) -> pl.Series:
     struct = pa.StructArray.from_arrays(
         [
             pa.array([span.dimension for span in flat], pa.string()),
-            pa.array([span.value for span in flat], pa.string()),
+            pa.array([span.value if span.value != span.text else None for span in flat], pa.string()),
             pa.array([span.text for span in flat], pa.string()),
             pa.array([span.start for span in flat], pa.int16()),
             pa.array([span.end for span in flat], pa.int16()),

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 UNSOLVABLE = pl.col("difficulty_max") <= 0
+# Words at the edges of a span that say nothing of where it begins and ends, and what may stand between day and hour.
+LEAD = r"^(?i)(?:(?:in|on|at|for|by|with|the|an?|to|of|during)\s+|在|适合|要|想)+"
+TRAIL = r"[的去\s]+$"
+SEAM = r"^\s*(?:at|on|in|,|的)?\s*$"
 
 
 @dataclass(frozen=True)
@@ -196,8 +200,9 @@ def difficulty_scores(difficulty: pl.DataFrame, truth: pl.DataFrame) -> list[Sco
 def constraint_scores(annotations: pl.DataFrame, queries: pl.DataFrame, rows: pl.DataFrame) -> list[Score]:
     """Spans against spans, for the queries whose text is that of a raw row word for word and holds no broken span.
 
-    A span is exact with the same dimension (its top level), start and end; it overlaps with the same dimension and a
-    common character.
+    A span is exact with the same dimension (its top level), start and end, particles and prepositions at its edges
+    and the seam between day and hour apart; it overlaps with the same dimension and a common character. What is said
+    about optional words alone counts neither way.
 
     Args:
         annotations: ``query_id``, ``constraints``.
@@ -210,21 +215,26 @@ def constraint_scores(annotations: pl.DataFrame, queries: pl.DataFrame, rows: pl
         .unique("query_id", keep="first", maintain_order=True)
         .filter(~pl.col("constraints").list.eval(pl.element().struct.field("start").is_null()).list.any())
     )
-    said = annotations.join(true.select("query_id", "lang"), on="query_id")
+    said = annotations.join(true.select("query_id", "query", "lang"), on="query_id")
     true = true.join(said.select("query_id"), on="query_id")
-    spans = [_spans(frame.select("query_id", "lang", "constraints")) for frame in (true, said)]
+    marked, told = _spans(true), _spans(said)
+    optional, marked = (
+        marked.filter(pl.col("dimension") == "optional"),
+        marked.filter(pl.col("dimension") != "optional"),
+    )
     key = ["query_id", "dimension", "start", "end"]
-    hits = spans[1].select(key).unique().join(spans[0], on=key)
-    pairs = spans[1].join(spans[0], on=["query_id", "dimension"], suffix="_true")
-    touching = pairs.filter(pl.col("start") < pl.col("end_true"), pl.col("start_true") < pl.col("end"))
-    scores = f1("constraints", hits.height, spans[1].height, spans[0].height, "exact span ")
+    touching = _touching(told, marked, ["query_id", "dimension"])
+    spare = _touching(told, optional, ["query_id"]).select(key).join(touching, on=key, how="anti")
+    told = told.join(spare, on=key, how="anti")
+    hits = told.join(marked.select(key), on=key, how="semi")
+    scores = f1("constraints", hits.height, told.height, marked.height, "exact span ")
     said_hit = touching.select(key).unique().height
     true_hit = touching.select("query_id", "dimension", "start_true", "end_true").unique().height
-    scores.append(share("constraints", "overlap precision", said_hit, spans[1].height))
-    scores.append(share("constraints", "overlap recall", true_hit, spans[0].height))
+    scores.append(share("constraints", "overlap precision", said_hit, told.height))
+    scores.append(share("constraints", "overlap recall", true_hit, marked.height))
     for name in ("dimension", "lang"):
-        for value in sorted(spans[0][name].unique()):
-            right, out, true_out = (f.filter(pl.col(name) == value).height for f in (hits, spans[1], spans[0]))
+        for value in sorted(marked[name].unique()):
+            right, out, true_out = (f.filter(pl.col(name) == value).height for f in (hits, told, marked))
             scores.append(f1("constraints", right, out, true_out, prefix=f"exact span, {value}, ")[2])
     return scores
 
@@ -266,17 +276,37 @@ def _level1(column: str) -> pl.Expr:
     return pl.col(column).str.split(".").list.first()
 
 
-def _spans(frame: pl.DataFrame) -> pl.DataFrame:
-    return (
-        frame.explode("constraints")
+def _touching(told: pl.DataFrame, marked: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+    """Pairs of spans with a common character."""
+    pairs = told.join(marked, on=on, suffix="_true")
+    return pairs.filter(pl.col("start") < pl.col("end_true"), pl.col("start_true") < pl.col("end"))
+
+
+def _spans(rows: pl.DataFrame) -> pl.DataFrame:
+    """Distinct spans of ``constraints``, one a row, at the top level of their dimension, edges and seams evened."""
+    spans = (
+        rows.select("query_id", "lang", "query", "constraints")
+        .explode("constraints")
         .filter(pl.col("constraints").is_not_null())
         .unnest("constraints")
-        .select(
-            "query_id",
-            "lang",
+        .with_columns(
             pl.col("dimension").str.split(".").list.first(),
             pl.col("start").cast(pl.Int32),
             pl.col("end").cast(pl.Int32),
         )
-        .unique()
     )
+    words = pl.col("query").str.slice(pl.col("start"), pl.col("end") - pl.col("start"))
+    lead = words.str.extract(LEAD, 0).str.len_chars().fill_null(0).cast(pl.Int32)
+    trail = words.str.extract(TRAIL, 0).str.len_chars().fill_null(0).cast(pl.Int32)
+    spans = spans.with_columns(
+        pl.when(lead + trail < pl.col("end") - pl.col("start"))
+        .then(pl.struct((pl.col("start") + lead).alias("start"), (pl.col("end") - trail).alias("end")))
+        .otherwise(pl.struct("start", "end"))
+        .struct.unnest()
+    ).sort("query_id", "dimension", "start", "end")
+    before = pl.col("end").shift().over("query_id", "dimension")
+    between = pl.col("query").str.slice(before, pl.max_horizontal(pl.col("start") - before, 0))
+    joined = (pl.col("dimension") == "time") & between.str.contains(SEAM) & (pl.col("start") >= before)
+    spans = spans.with_columns((~joined.fill_null(False)).cum_sum().over("query_id", "dimension").alias("piece"))
+    merged = spans.group_by("query_id", "lang", "dimension", "piece").agg(pl.col("start").min(), pl.col("end").max())
+    return merged.drop("piece").unique()

@@ -159,6 +159,23 @@ def test_spans_exact_and_touching():
     assert found["overlap recall"] == 1
 
 
+def test_edges_seams_and_optional_words_are_no_mistakes():
+    def span(dimension, start, end):
+        return {"dimension": dimension, "value": "v", "text": "t", "start": start, "end": end}
+
+    query = "pizza for two on Sunday at 8 pm"
+    marked = [span("optional", 0, 5), span("party", 6, 13), span("time", 17, 23), span("time", 27, 31)]
+    rows = frame([truth_row(0, query, constraints=marked)]).with_columns(query_id=pl.Series([1]))
+    said = [span("preference.taste", 0, 5), span("party", 10, 13), span("time.when", 14, 31)]
+    annotations = pl.DataFrame(
+        {"query_id": [1], "constraints": [said]}, schema_overrides={"constraints": pl.List(SPAN)}
+    )
+    queries = pl.DataFrame({"query_id": [1], "text": [query]})
+    found = values(s.constraint_scores(annotations, queries, rows))
+    assert found["exact span precision"] == found["exact span recall"] == 1
+    assert found["overlap precision"] == found["overlap recall"] == 1
+
+
 def test_masking_by_kind(truth):
     personal = pl.when(pl.col("query_id") == 14).then(pl.lit(["phone"])).otherwise(pl.col("personal_data"))
     truth = truth.with_columns(personal.alias("personal_data"))

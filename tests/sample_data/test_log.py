@@ -106,7 +106,9 @@ def test_constraint_spans_are_the_words_of_the_query(queries, domain):
     assert said.equals(found["text"], null_equal=False) or (said == found["text"]).all()
     assert spans.filter(pl.col("start").is_null(), pl.col("noise") == "clean").height == 0
     dimensions = {name.split(".")[0] for name in domain.dimensions}
-    assert set(spans["dimension"].unique()) == dimensions
+    assert set(spans["dimension"].unique()) == dimensions | {"optional"}
+    one = spans.filter(pl.col("noise") == "clean").sort("query", "start")
+    assert (one["start"] >= one.select(pl.col("end").shift().over("query")).to_series()).fill_null(True).all()
 
 
 def test_broken_rows_have_no_labels(log):

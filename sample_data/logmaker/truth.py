@@ -16,9 +16,12 @@ from logmaker.vocabulary import Slot
 
 __all__ = ["Span", "dense", "locate", "skeleton", "truth_frame"]
 
-# Words that carry nothing: two wordings that differ only in these are the same words up to noise.
+# Words that carry nothing: two wordings that differ only in these are the same words up to noise. A command to search
+# carries nothing where it stands first.
 FILLERS_ZH = re.compile("请问|麻烦你?|请|帮我|帮忙|给我|我想问?|我要|一下|[的了吗呢吧啊呀嗯呃哦]")
 FILLERS_EN = re.compile(r"\b(please|can you|could you|would you|i want to|i'd like to|the|an?|me|um|uh|thanks)\b")
+FIRST_ZH = re.compile("^(?:找[家个]?|查[找询]?|搜索?|从)")
+FIRST_EN = re.compile(r"^\s*(?:find|search|show|look up)\b")
 BETWEEN = re.compile(r"[\W_]+")
 HASHED = ("base", "duplicate_group", "paraphrase_group")
 
@@ -37,7 +40,10 @@ class Span:
 def skeleton(text: str, lang: str) -> str:
     """``text`` without case, width, punctuation, blanks and the words that carry nothing; never empty if visible."""
     text = unicodedata.normalize("NFKC", text).casefold()
-    bare = FILLERS_ZH.sub("", text) if lang == "zh" else FILLERS_EN.sub(" ", text)
+    if lang == "zh":
+        bare = FIRST_ZH.sub("", BETWEEN.sub("", FILLERS_ZH.sub("", text)))
+    else:
+        bare = FIRST_EN.sub("", FILLERS_EN.sub(" ", text))
     joint = "" if lang == "zh" else " "
     return BETWEEN.sub(joint, bare).strip() or BETWEEN.sub(joint, text).strip() or text
 

@@ -49,6 +49,7 @@ def test_surface_noise_keeps_letters_and_their_order():
     ("one", "other", "lang", "same"),
     [
         ("附近的加油站", "请问附近加油站", "zh", True),
+        ("找附近的药店", "附近药店", "zh", True),
         ("我要去西湖", "去西湖吧", "zh", True),
         ("Find the Bund, please", "find bund", "en", True),
         ("附近的加油站", "附近的充电站", "zh", False),

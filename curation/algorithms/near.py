@@ -14,7 +14,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from curation.algorithms.minhash import band_keys, choose_bands
+from curation.algorithms.minhash import choose_bands, signatures
 from curation.algorithms.shingles import Shingles, shingles
 from curation.algorithms.vectors import GRID, to_grid
 
@@ -75,8 +75,14 @@ class LexicalNeighbours:
         _probe(self._sorted, self._order, *self._sets, keys, *self._sets, self._threshold, 0, best, at, True)
         return best, at
 
-    def _keys(self, sets: Shingles) -> NDArray[np.uint32]:
-        return band_keys(sets, self._bands, self._rows, workers=self._workers)
+    def _keys(self, sets: Shingles) -> NDArray[np.uint64]:
+        """A hash of each band of each row's signature, (bands, n)."""
+        minima = signatures(sets, self._bands * self._rows, workers=self._workers)
+        keys = np.zeros((self._bands, len(minima)), dtype=np.uint64)
+        for place in range(self._rows):
+            keys = (keys ^ minima[:, place :: self._rows].T) * np.uint64(0x9E3779B97F4A7C15)
+            keys ^= keys >> np.uint64(29)
+        return keys
 
 
 @njit(nogil=True, cache=True)

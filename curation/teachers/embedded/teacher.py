@@ -1,0 +1,306 @@
+"""The embedded teacher's way to annotate: a classifier fitted on labelled seeds, constraints from the domain's words.
+
+It needs no network and no key, is the same on every run, and says how sure it is:
+
+* The primary leaf comes from :mod:`curation.teachers.embedded.classifier`, fitted on the seeds that have a leaf and
+  on the example queries of the taxonomy.
+* A query less familiar than all but a small share of the seeds (each looked at without itself) is not pressed into a
+  leaf: it goes to the Other of the deepest category that is nearly certain, else to the root's.
+* A query whose vector is missing or has no direction fails with its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from curation.algorithms.normalise import normalise, query_ids
+from curation.domain.model import REASONS
+from curation.errors import CurationError
+from curation.teachers.base import ANNOTATIONS, failed
+from curation.teachers.embedded.classifier import Classifier, Examples, Prediction, fit
+from curation.teachers.embedded.constraints import Recogniser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from curation.domain import Domain
+
+__all__ = ["Choice", "EmbeddedTeacher", "Tree"]
+
+_BLOCK = 4096
+_NEARLY_CERTAIN = 0.8
+_LABELS = {
+    name: ANNOTATIONS[name] for name in ("primary", "secondary", "confidence", "unsolvable", "unsolvable_confidence")
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How probabilities become labels.
+
+    Attributes:
+        other_share: Share of the seeds that may be less familiar than a query must be to get a leaf.
+        secondary_from: Least probability of a further intent.
+        most_secondary: Most further intents of a query.
+        unsolvable_from: Least probability of being unsolvable at which a reason is given.
+    """
+
+    other_share: float = 0.02
+    secondary_from: float = 0.5
+    most_secondary: int = 2
+    unsolvable_from: float = 0.3
+
+
+class _Label(NamedTuple):
+    leaf: str
+    further: tuple[str, ...]
+    reason: str | None
+    text: str
+
+
+class Tree:
+    """The newest version in a `taxonomy` table, for looking nodes up."""
+
+    def __init__(self, taxonomy: pl.DataFrame) -> None:
+        versions = taxonomy["version"].unique().to_list()
+        if not versions:
+            raise CurationError("the taxonomy has no nodes", hint="Run the taxonomy stage again.")
+        self.version: str = max(versions, key=_version_order)
+        nodes = taxonomy.filter(pl.col("version") == self.version).sort("node_id")
+        leaves = nodes.filter("is_leaf")
+        self.leaves = frozenset(leaves["node_id"])
+        others = nodes.filter("is_other").select(pl.col("parent_id").fill_null(""), "node_id")
+        self._others: dict[str, str] = dict(others.iter_rows())
+        self.examples: list[tuple[str, str]] = [
+            (leaf, text) for leaf, texts in leaves.select("node_id", "examples").iter_rows() for text in texts
+        ]
+
+    def leaf(self, node_id: str) -> str:
+        """``node_id`` where it is a leaf, else the nearest Other at or above its parent."""
+        return node_id if node_id in self.leaves else self.other(node_id.rpartition(".")[0])
+
+    def other(self, node_id: str) -> str:
+        """The Other of an inner node (of the root for ``""``), or of the nearest node above that has one."""
+        while node_id and node_id not in self._others:
+            node_id = node_id.rpartition(".")[0]
+        return self._others[node_id]
+
+
+class EmbeddedTeacher:
+    """An :class:`curation.teachers.base.Annotator`; make one with :meth:`fit`.
+
+    ``measures`` says how it did on its examples, each predicted without itself: name, value, unit.
+    """
+
+    name = "embedded"
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        leaves: list[str],
+        tree: Tree,
+        recogniser: Recogniser,
+        choice: Choice,
+        least_familiar: float,
+        measures: list[tuple[str, float, str]],
+        workers: int,
+    ) -> None:
+        self.classifier, self.leaves, self.tree, self.choice = classifier, leaves, tree, choice
+        self.least_familiar, self.measures = least_familiar, measures
+        self._recogniser, self._workers = recogniser, max(1, workers)
+        self._inner = _inner_nodes(leaves)
+        self._member = np.array(
+            [[leaf.startswith(f"{node}.") for node in self._inner] for leaf in leaves], np.float32
+        )
+
+    @classmethod
+    def fit(
+        cls,
+        seeds: pl.DataFrame,
+        taxonomy: pl.DataFrame,
+        domain: Domain,
+        encode: Callable[[list[str]], NDArray[np.float32]],
+        choice: Choice | None = None,
+        workers: int = 1,
+    ) -> EmbeddedTeacher:
+        """Fit on labelled seeds.
+
+        Args:
+            seeds: The table `seeds`; rows without a primary leaf are left out.
+            taxonomy: The table `taxonomy`; its newest version counts. Seeds of a leaf it does not have any more fall
+                to the nearest Other.
+            domain: For the constraint dimensions.
+            encode: Texts to unit vectors, as the table `embeddings` has them.
+            choice: How probabilities become labels.
+            workers: Threads; they do not change the result.
+
+        Raises:
+            CurationError: There is nothing to learn from.
+        """
+        from threadpoolctl import threadpool_limits
+
+        tree, choice = Tree(taxonomy), choice or Choice()
+        rows = _labelled(seeds, tree)
+        leaves = sorted({leaf for row in rows for leaf in (row.leaf, *row.further)})
+        examples = _examples(rows, leaves, encode([row.text for row in rows]))
+        with threadpool_limits(limits=1):
+            classifier, left_out = fit(examples, workers)
+        least = _quantile(left_out.familiarity, choice.other_share)
+        measures = _measures(examples, left_out, choice)
+        return cls(classifier, leaves, tree, Recogniser(domain), choice, least, measures, workers)
+
+    def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        """See :meth:`curation.teachers.base.Annotator.annotate`."""
+        from threadpoolctl import threadpool_limits
+
+        good = self._usable(vectors)
+        rows, usable = queries.filter(good), vectors[good]
+        norms = rows["norm"].to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
+
+        def block(at: int) -> pl.DataFrame:
+            return self._labels(self.classifier.predict(usable[at : at + _BLOCK], norms.slice(at, _BLOCK)))
+
+        with threadpool_limits(limits=1), ThreadPoolExecutor(self._workers) as pool:
+            labels = pl.concat([pl.DataFrame(schema=_LABELS), *pool.map(block, range(0, rows.height, _BLOCK))])
+        done = rows.select("query_id").hstack(labels)
+        done = done.with_columns(
+            constraints=self._recogniser.recognise(rows["text"], rows["lang"]),
+            teacher=pl.lit(self.name),
+            taxonomy_version=pl.lit(self.tree.version),
+            error=pl.lit(None, pl.String),
+        )
+        bad = queries.filter(~good)
+        errors = pl.Series(["the query has no usable vector"] * bad.height, dtype=pl.String)
+        lost = failed(bad, errors, self.name, self.tree.version)
+        names = ANNOTATIONS.names()
+        both = pl.concat([done.select(names).cast(ANNOTATIONS), lost.select(names).cast(ANNOTATIONS)])
+        return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
+
+    def _usable(self, vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+        width = self.classifier.centres.shape[1]
+        if len(vectors) and vectors.shape[1] != width:
+            raise CurationError(
+                f"the vectors of the queries have {vectors.shape[1]} numbers, those of the seeds {width}",
+                hint="Build the embeddings again with the encoder that the recipe names.",
+            )
+        length = np.einsum("ij,ij->i", vectors, vectors)
+        return np.asarray(np.isfinite(length) & (length > 0.25))
+
+    def _labels(self, said: Prediction) -> pl.DataFrame:
+        """Columns of :data:`_LABELS` for one block."""
+        n = len(said.primary)
+        rows = np.arange(n)
+        unfamiliar = said.familiarity < self.least_familiar
+        names = pl.Series(self.leaves, dtype=pl.String)
+        primary = names.gather(said.primary)
+        if unfamiliar.any():
+            primary = primary.scatter(np.flatnonzero(unfamiliar), self._others(said.leaves[unfamiliar]))
+        reasons = pl.Series(REASONS, dtype=pl.String).gather(said.reason)
+        return pl.DataFrame(
+            {
+                "primary": primary,
+                "secondary": self._further(said, unfamiliar),
+                "confidence": said.leaves[rows, said.primary],
+                "unsolvable": reasons.set(pl.Series(said.unsolvable < self.choice.unsolvable_from), None),
+                "unsolvable_confidence": said.unsolvable,
+            },
+            schema=_LABELS,
+        )
+
+    def _further(self, said: Prediction, unfamiliar: NDArray[np.bool_]) -> pl.Series:
+        """Lists of further leaves, sorted; an unfamiliar query has none."""
+        n, most = len(said.primary), self.choice.most_secondary
+        present = said.presence.copy()
+        present[np.arange(n), said.primary] = 0
+        present[unfamiliar] = 0
+        best = np.argsort(-present, axis=1, kind="stable")[:, :most]
+        row, rank = np.nonzero(np.take_along_axis(present, best, axis=1) >= self.choice.secondary_from)
+        leaf = pl.Series(self.leaves, dtype=pl.String).gather(best[row, rank])
+        lists = (
+            pl.DataFrame({"row": row, "leaf": leaf}).group_by("row", maintain_order=True).agg(pl.col("leaf").sort())
+        )
+        out = pl.DataFrame({"row": np.arange(n)}).join(lists, on="row", how="left", maintain_order="left")["leaf"]
+        return out.fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
+
+    def _others(self, leaves: NDArray[np.float32]) -> pl.Series:
+        """For each row of leaf probabilities the Other that an unfamiliar query goes to."""
+        # Nodes stand with the deepest first, and those that are nearly certain lie on one path.
+        sure = np.pad(leaves @ self._member >= _NEARLY_CERTAIN, ((0, 0), (0, 1)), constant_values=True)
+        others = pl.Series([*map(self.tree.other, self._inner), self.tree.other("")], dtype=pl.String)
+        return others.gather(sure.argmax(axis=1))
+
+
+def _examples(rows: list[_Label], leaves: list[str], vectors: NDArray[np.float32]) -> Examples:
+    place = {leaf: i for i, leaf in enumerate(leaves)}
+    primary = np.array([place[row.leaf] for row in rows])
+    presence = np.zeros((len(rows), len(leaves)), bool)
+    for i, row in enumerate(rows):
+        presence[i, [place[leaf] for leaf in (row.leaf, *row.further)]] = True
+    tops = sorted({leaf.split(".")[0] for leaf in leaves})
+    return Examples(
+        vectors=vectors,
+        norms=normalise(pa.array([row.text for row in rows], pa.large_string())),
+        primary=primary,
+        presence=presence,
+        reasons=np.array([0 if row.reason is None else 1 + REASONS.index(row.reason) for row in rows]),
+        level1=np.array([tops.index(leaf.split(".")[0]) for leaf in leaves]),
+        n_reasons=len(REASONS),
+    )
+
+
+def _labelled(seeds: pl.DataFrame, tree: Tree) -> list[_Label]:
+    """Labelled seeds and the examples of the tree that are not among them, by query id, ascending."""
+    rows = seeds.filter(pl.col("primary").is_not_null())
+    out: dict[int, _Label] = {}
+    columns = ("query_id", "primary", "secondary", "reason", "text")
+    for query_id, primary, secondary, reason, text in rows.select(columns).iter_rows():
+        leaf = tree.leaf(primary)
+        out[query_id] = _Label(leaf, tuple(sorted({tree.leaf(s) for s in secondary} - {leaf})), reason, text)
+    ids = query_ids(normalise(pa.array([text for _, text in tree.examples], pa.large_string())))
+    for query_id, (leaf, text) in zip(ids.tolist(), tree.examples, strict=True):
+        out.setdefault(query_id, _Label(leaf, (), None, text))
+    if not out:
+        raise CurationError(
+            "there are no labelled seeds to learn from",
+            hint="Add seeds to the domain (seeds.yaml), or name a labelled file in the recipe: seeds: {file: ...}.",
+        )
+    return [label for _, label in sorted(out.items())]
+
+
+def _measures(examples: Examples, said: Prediction, choice: Choice) -> list[tuple[str, float, str]]:
+    level1 = examples.level1
+    unsolvable, found = examples.reasons > 0, said.unsolvable >= choice.unsolvable_from
+    hits = int((unsolvable & found).sum())
+    return [
+        ("examples", len(examples.primary), "rows"),
+        ("left_out_leaf_accuracy", float((said.primary == examples.primary).mean()), "share"),
+        ("left_out_level1_accuracy", float((level1[said.primary] == level1[examples.primary]).mean()), "share"),
+        ("left_out_unsolvable_precision", hits / max(1, int(found.sum())), "share"),
+        ("left_out_unsolvable_recall", hits / max(1, int(unsolvable.sum())), "share"),
+    ]
+
+
+def _inner_nodes(leaves: Iterable[str]) -> list[str]:
+    """Ids of the nodes above the leaves, deepest first, then by name."""
+    nodes = {leaf.rsplit(".", depth)[0] for leaf in leaves for depth in range(1, leaf.count(".") + 1)}
+    return sorted(nodes, key=lambda node: (-node.count("."), node))
+
+
+def _version_order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Orders 2 before 10, and numbers before words."""
+    parts = version.replace("-", ".").split(".")
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+
+
+def _quantile(values: NDArray[np.float32], share: float) -> float:
+    """The value that a share of the values lies below; minus infinity for none."""
+    below = int(share * len(values))
+    return float(np.sort(values)[below]) if below else float("-inf")

@@ -1,0 +1,49 @@
+"""The teacher of a run, as the stages that label need it: the same seeds and the same encoder for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from curation.engine.stage import Context
+
+if TYPE_CHECKING:
+    from curation.teachers.embedded.teacher import EmbeddedTeacher
+
+__all__ = ["Encode", "encoder_of_run", "fitted_teacher"]
+
+Encode = Callable[[list[str]], NDArray[np.float32]]
+
+
+def encoder_of_run(ctx: Context) -> Encode:
+    """The function that made the table `embeddings`.
+
+    ``ctx`` reads `lexical_groups` and shares the section `embed`.
+    """
+    from curation.teachers.encoders import load_encoder, resolve_encoder
+
+    groups = ctx.scan("lexical_groups", ["query_id", "representative_id"])
+    kept = groups.filter(pl.col("query_id") == pl.col("representative_id")).select(pl.len()).collect().item()
+    return load_encoder(resolve_encoder(ctx.shared["embed"], kept), ctx.workers).encode
+
+
+def fitted_teacher(ctx: Context, encode: Encode | None = None) -> EmbeddedTeacher:
+    """The teacher fitted on the run's seeds.
+
+    ``ctx`` also reads `seeds` and `taxonomy`, and is of the stage `annotate` or shares its section.
+    """
+    from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher
+
+    section = ctx.shared.get("annotate", ctx.params)
+    return EmbeddedTeacher.fit(
+        ctx.read("seeds"),
+        ctx.read("taxonomy"),
+        ctx.domain,
+        encode or encoder_of_run(ctx),
+        Choice(**section.model_dump(exclude={"teacher"})),
+        ctx.workers,
+    )

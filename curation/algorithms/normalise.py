@@ -33,7 +33,7 @@ from numba import njit
 
 from curation.algorithms.parallel import run_chunks, spans
 
-__all__ = ["normalise", "normalise_one", "query_ids"]
+__all__ = ["buffers", "decode", "normalise", "normalise_one", "query_ids"]
 
 # What becomes of a folded code point.
 KEEP, DIGIT, SPACE, SYMBOL, INNER, SUFFIX, AFTER_DIGIT = range(7)
@@ -182,7 +182,7 @@ def _tables() -> _Tables:
 
 
 @njit(nogil=True, cache=True)
-def _decode(data, at):
+def decode(data, at):
     """Code point at byte ``at`` of valid UTF-8 and the byte after it."""
     lead = np.int32(data[at])
     if lead < 0x80:
@@ -229,7 +229,7 @@ def _measure(data, starts, first, last, tables, bounds, points):
         at, end = starts[row], starts[row + 1]
         size, count, previous, slow = 0, 0, 0, end - at > LONGEST_FAST_ROW
         while at < end and not slow:
-            code, at = _decode(data, at)
+            code, at = decode(data, at)
             if code >= TABLE_SIZE or single[code] == NEEDS_TEXT:
                 slow = True
                 break
@@ -323,7 +323,7 @@ def _normalise_rows(data, starts, first, last, tables, bounds, points, slow, slo
         else:
             at, end, size = starts[row], starts[row + 1], 0
             while at < end:
-                code, at = _decode(data, at)
+                code, at = decode(data, at)
                 if single[code] >= 0:
                     text[size] = single[code]
                     size += 1
@@ -338,7 +338,7 @@ def _normalise_rows(data, starts, first, last, tables, bounds, points, slow, slo
     return to
 
 
-def _buffers(texts: pa.LargeStringArray) -> tuple[np.ndarray, np.ndarray]:
+def buffers(texts: pa.LargeStringArray) -> tuple[np.ndarray, np.ndarray]:
     """The UTF-8 bytes of an array and the int64 starts of its rows (one more than rows), without a copy."""
     _, starts, data = texts.buffers()
     rows = np.zeros(1, np.int64) if starts is None else np.frombuffer(starts, np.int64)
@@ -362,7 +362,7 @@ def normalise(texts: pa.LargeStringArray, workers: int | None = None) -> pa.Larg
     if len(texts) == 0:
         return texts
     tables = _tables()
-    data, starts = _buffers(texts)
+    data, starts = buffers(texts)
     chunks = spans(len(texts), ROWS_PER_CHUNK)
 
     bounds = np.empty(len(texts), np.int64)

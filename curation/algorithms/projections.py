@@ -1,7 +1,8 @@
 """Near neighbours by sign random projections: which rows keep none within the threshold before them.
 
 Rows whose angle is small agree on most signs of random projections (Charikar 2002). The signs are cut into bands;
-rows that share a band are candidates, a 256-bit Hamming filter drops most of them, an exact product decides the rest.
+rows that share a band are candidates, a Hamming filter of 512, then of 1,024 bits drops most of them, an exact
+product decides the rest.
 
 Two things differ from the usual construction. The projections are three rounds of random sign flips and a
 Walsh-Hadamard transform (as in cross-polytope hashing; Andoni et al. 2015, section 5): far cheaper than a matrix
@@ -14,6 +15,7 @@ dense the data are.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,22 +28,35 @@ from curation.algorithms.vectors import FixedRows, dot, step
 
 __all__ = ["Sketch", "kept_rows", "nearest_kept", "plan", "sketch"]
 
-CODE_BITS = 256
+CODE_BITS = 1024
+FILTER_BITS = 512
+"""Signs compared first; what passes is compared in all of them before a product is worth its memory traffic."""
+
 
 _SPAN = 8192  # rows a thread takes at a time
-_LANES = 16  # rows transformed together: one vector register per butterfly
+_LANES = 64  # rows transformed together, side by side: long runs of equal work for vector registers
 _ROUNDS = 3
 _LEAF = 2048  # below this comparing all codes is cheaper than sorting bands
 _MAX_BANDS = 128
 _TASKS = 8  # groups of bands that run side by side; each has results of its own, so more would cost memory
-_SIGMAS = 4.0
+_SIGMAS = 3.5
 
 
+@dataclass(frozen=True)
 class Sketch:
-    """Signs of every row: ``keys`` uint32[n, bands], ``codes`` uint64[n, 4], and the limits that belong to them."""
+    """Signs of every row, and the limits that belong to them."""
 
-    def __init__(self, keys: NDArray[np.uint32], codes: NDArray[np.uint64], bits: int, most_different: int) -> None:
-        self.keys, self.codes, self.bits, self.most_different = keys, codes, bits, most_different
+    keys: NDArray[np.uint16]
+    """uint16[n, bands]: ``bits`` signs each."""
+    columns: NDArray[np.uint16]
+    """uint16[bands, n]: the same, for going through one band."""
+    filters: NDArray[np.uint64]
+    """uint64[n, 8]: the first 512 signs; a cache line, as are the others."""
+    codes: NDArray[np.uint64]
+    """uint64[n, 8]: the next 512 signs."""
+    bits: int
+    most_different: tuple[int, int]
+    """How many signs of the filters, and of filters and codes, may differ for a close pair."""
 
 
 def _angle(threshold: float) -> float:
@@ -71,26 +86,50 @@ def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.99
     # The raw stream of a bit generator never changes; what numpy's distributions make of it may.
     raw = np.random.PCG64(seed).random_raw(repeats * _ROUNDS * width)
     signs = ((raw >> np.uint64(63)).astype(np.float32) * 2 - 1).reshape(repeats, _ROUNDS, width)
-    keys = np.zeros((n, bands), dtype=np.uint32)
-    codes = np.zeros((n, CODE_BITS // 64), dtype=np.uint64)
-    run_chunks(lambda first, last: _signs(first, last, rows, signs, bits, keys, codes), spans(n, _SPAN), workers)
+    keys = np.empty((n, bands), dtype=np.uint16)
+    columns = np.empty((bands, n), dtype=np.uint16)
+    filters = np.empty((n, FILTER_BITS // 64), dtype=np.uint64)
+    codes = np.empty((n, (CODE_BITS - FILTER_BITS) // 64), dtype=np.uint64)
+    known = (rows, signs, bits, keys, columns, filters, codes)
+    run_chunks(lambda first, last: _signs(first, last, *known), spans(n, _SPAN), workers)
+    return Sketch(keys, columns, filters, codes, bits, (_most(FILTER_BITS, threshold), _most(CODE_BITS, threshold)))
+
+
+def _most(size: int, threshold: float) -> int:
+    """Bits of ``size`` that differ at the threshold at most, but for one pair in four thousand."""
     differ = _angle(threshold)
-    spread = math.sqrt(CODE_BITS * differ * (1 - differ))
-    return Sketch(keys, codes, bits, math.ceil(CODE_BITS * differ + _SIGMAS * spread))
+    return math.ceil(size * differ + _SIGMAS * math.sqrt(size * differ * (1 - differ)))
+
+
+@njit(cache=True, nogil=True)
+def _two(p: NDArray[np.float32], q: NDArray[np.float32]) -> None:
+    for c in range(len(p)):
+        a, b = p[c], q[c]
+        p[c], q[c] = a + b, a - b
+
+
+@njit(cache=True, nogil=True)
+def _four(p: NDArray[np.float32], q: NDArray[np.float32], r: NDArray[np.float32], s: NDArray[np.float32]) -> None:
+    for c in range(len(p)):
+        a, b, d, e = p[c] + q[c], p[c] - q[c], r[c] + s[c], r[c] - s[c]
+        p[c], q[c], r[c], s[c] = a + d, b + e, a - d, b - e
 
 
 @njit(cache=True, nogil=True)
 def _transform(block: NDArray[np.float32]) -> None:
-    """Walsh-Hadamard transform of each column of float32[width, lanes], in place."""
-    width, half = block.shape[0], 1
-    while half < width:
-        for start in range(0, width, 2 * half):
-            for c in range(start, start + half):
-                for lane in range(_LANES):
-                    a, b = block[c, lane], block[c + half, lane]
-                    block[c, lane] = a + b
-                    block[c + half, lane] = a - b
-        half *= 2
+    """Walsh-Hadamard transform of each column of float32[width, lanes], in place, two of its stages at a time."""
+    width, h = block.shape[0], 1
+    while 4 * h <= width:
+        for at in range(0, width, 4 * h):
+            _four(
+                block[at : at + h].reshape(-1),
+                block[at + h : at + 2 * h].reshape(-1),
+                block[at + 2 * h : at + 3 * h].reshape(-1),
+                block[at + 3 * h : at + 4 * h].reshape(-1),
+            )
+        h *= 4
+    if h < width:
+        _two(block[:h].reshape(-1), block[h:].reshape(-1))
 
 
 @njit(cache=True, nogil=True)
@@ -100,7 +139,9 @@ def _signs(
     rows: FixedRows,
     signs: NDArray[np.float32],
     bits: int,
-    keys: NDArray[np.uint32],
+    keys: NDArray[np.uint16],
+    columns: NDArray[np.uint16],
+    filters: NDArray[np.uint64],
     codes: NDArray[np.uint64],
 ) -> None:
     d = rows.shape[1]
@@ -135,9 +176,11 @@ def _signs(
                         key[p // bits, lane] |= np.uint32(block[c, lane] > 0) << np.uint32(p % bits)
         for lane in range(lanes):
             for band in range(bands):
-                keys[first + lane, band] = key[band, lane]
-            for w in range(CODE_BITS // 64):
-                codes[first + lane, w] = code[w, lane]
+                keys[first + lane, band] = columns[band, first + lane] = key[band, lane]
+            for w in range(FILTER_BITS // 64):
+                filters[first + lane, w] = code[w, lane]
+            for w in range(FILTER_BITS // 64, CODE_BITS // 64):
+                codes[first + lane, w - FILTER_BITS // 64] = code[w, lane]
 
 
 def _count_ones(typingctx: Any, x: Any) -> Any:
@@ -153,23 +196,53 @@ _ones: Any = intrinsic(_count_ones)
 
 
 @njit(cache=True, nogil=True)
-def _differences(code: NDArray[np.uint64], codes: NDArray[np.uint64], size: int, out: NDArray[np.uint64]) -> None:
-    """Hamming distances of one code to ``codes[:, :size]`` (word by word, so that the compiler can vectorise)."""
-    a, b, c, d = code[0], code[1], code[2], code[3]
+def _candidates(
+    i: int,
+    one: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    names: NDArray[np.int64],
+    size: int,
+    codes: NDArray[np.uint64],
+    most_different: tuple[int, int],
+    differences: NDArray[np.int32],
+    found: NDArray[np.int32],
+) -> np.int64:
+    """Which of the rows ``names[:size]`` agree with row i in enough signs; their number, and they first in ``found``.
+
+    ``one`` is the filter of row i, ``words`` holds the others' word by word, so that the compiler can vectorise.
+    There are no branches: mispredicted ones would cost more than all else here, and codes are fetched side by side.
+    """
+    most, most_in_all = most_different
+    a, b, c, d, e, f, g, h = one[0], one[1], one[2], one[3], one[4], one[5], one[6], one[7]
     for v in range(size):
-        out[v] = _ones(a ^ codes[0, v]) + _ones(b ^ codes[1, v]) + _ones(c ^ codes[2, v]) + _ones(d ^ codes[3, v])
+        left = _ones(a ^ words[0, v]) + _ones(b ^ words[1, v]) + _ones(c ^ words[2, v]) + _ones(d ^ words[3, v])
+        right = _ones(e ^ words[4, v]) + _ones(f ^ words[5, v]) + _ones(g ^ words[6, v]) + _ones(h ^ words[7, v])
+        differences[v] = left + right
+    count = np.int64(0)
+    for v in range(size):
+        found[count] = v
+        count += differences[v] <= most
+    near = np.int64(0)
+    for t in range(count):
+        v = found[t]
+        total = np.int64(differences[v])
+        for w in range(codes.shape[1]):
+            total += np.int64(_ones(codes[i, w] ^ codes[names[v], w]))
+        found[near] = v
+        near += total <= most_in_all
+    return near
 
 
 @njit(cache=True, nogil=True)
 def _by_key(
-    keys: NDArray[np.uint32], band: int, mask: int, chosen: NDArray[np.int64], start: NDArray[np.int32]
+    column: NDArray[np.uint16], mask: int, chosen: NDArray[np.int64], start: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Counting sort of ``chosen`` rows by their masked key of a band; ``start`` becomes the offsets of the keys."""
     start[:] = 0
-    own = np.empty(len(chosen), dtype=np.uint32)
+    own = np.empty(len(chosen), dtype=np.uint16)
     for u in range(len(chosen)):
-        own[u] = keys[chosen[u], band] & np.uint32(mask)
-        start[own[u] + 1] += 1
+        own[u] = column[chosen[u]] & np.uint16(mask)
+        start[np.int64(own[u]) + 1] += 1
     for key in range(len(start) - 1):
         start[key + 1] += start[key]
     order = np.empty(len(chosen), dtype=np.int32)
@@ -183,6 +256,14 @@ def _by_key(
 
 
 @njit(cache=True, nogil=True)
+def _gather(filters: NDArray[np.uint64], order: NDArray[np.int32], out: NDArray[np.uint64]) -> None:
+    """Filters in the order of their keys: one tight loop, so that many cache misses are on their way at once."""
+    for u in range(len(order)):
+        for w in range(FILTER_BITS // 64):
+            out[u, w] = filters[order[u], w]
+
+
+@njit(cache=True, nogil=True)
 def _widest(start: NDArray[np.int32]) -> int:
     widest = 0
     for key in range(len(start) - 1):
@@ -191,19 +272,20 @@ def _widest(start: NDArray[np.int32]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _met_before(keys: NDArray[np.uint32], i: int, j: int, band: int, mask: int) -> bool:
+def _met_before(keys: NDArray[np.uint16], i: int, j: int, band: int, mask: int) -> bool:
     """Whether two rows share an earlier band: then the pair has been checked there."""
     met = False
     for earlier in range(band):  # without an early end, so that the compiler can vectorise
-        met |= (keys[i, earlier] ^ keys[j, earlier]) & np.uint32(mask) == 0
+        met |= (keys[i, earlier] ^ keys[j, earlier]) & np.uint16(mask) == 0
     return met
 
 
 @njit(cache=True, nogil=True)
 def _leaf(
     rows: FixedRows,
+    filters: NDArray[np.uint64],
     codes: NDArray[np.uint64],
-    most_different: int,
+    most_different: tuple[int, int],
     least: int,
     first: int,
     last: int,
@@ -211,20 +293,21 @@ def _leaf(
 ) -> None:
     """Rows first..last in order of priority: each is gone when a kept one before it in this range is close."""
     kept = np.empty(last - first, dtype=np.int64)
-    words = np.empty((4, last - first), dtype=np.uint64)
-    differences = np.empty(last - first, dtype=np.uint64)
+    words = np.empty((FILTER_BITS // 64, last - first), dtype=np.uint64)
+    differences = np.empty(last - first, dtype=np.int32)
+    found = np.empty(last - first, dtype=np.int32)
     size = 0
     for i in range(first, last):
         if gone[i]:
             continue
-        _differences(codes[i], words, size, differences)
-        for v in range(size):
-            if differences[v] <= np.uint64(most_different) and dot(rows, i, rows, kept[v]) >= least:
+        near = _candidates(i, filters[i], words, kept, size, codes, most_different, differences, found)
+        for t in range(near):
+            if dot(rows, i, rows, kept[found[t]]) >= least:
                 gone[i] = 1
                 break
         if not gone[i]:
-            for w in range(4):
-                words[w, size] = codes[i, w]
+            for w in range(FILTER_BITS // 64):
+                words[w, size] = filters[i, w]
             kept[size] = i
             size += 1
 
@@ -233,42 +316,52 @@ def _leaf(
 def _drop(
     task: int,
     rows: FixedRows,
-    keys: NDArray[np.uint32],
+    keys: NDArray[np.uint16],
+    columns: NDArray[np.uint16],
     codes: NDArray[np.uint64],
     mask: int,
-    most_different: int,
+    most_different: tuple[int, int],
     least: int,
     kept: NDArray[np.int64],
+    kept_filters: NDArray[np.uint64],
     open_: NDArray[np.int64],
+    open_filters: NDArray[np.uint64],
     gone: NDArray[np.uint8],
 ) -> None:
     """Mark the open rows that are close to a kept row. Tasks run side by side: a mark is only ever set."""
+    start = np.empty(mask + 2, dtype=np.int32)
+    open_start = np.empty(mask + 2, dtype=np.int32)
+    ordered, open_ordered = np.empty_like(kept_filters), np.empty_like(open_filters)
     for band in range(task, keys.shape[1], _TASKS):
-        start = np.empty(mask + 2, dtype=np.int32)
-        order = _by_key(keys, band, mask, kept, start)
-        open_start = np.empty(mask + 2, dtype=np.int32)
-        open_order = _by_key(keys, band, mask, open_, open_start)
+        order = _by_key(columns[band], mask, kept, start)
+        open_order = _by_key(columns[band], mask, open_, open_start)
+        _gather(kept_filters, order, ordered)
+        _gather(open_filters, open_order, open_ordered)
         widest = _widest(start)
-        words = np.empty((4, widest), dtype=np.uint64)
-        differences = np.empty(widest, dtype=np.uint64)
+        words = np.empty((FILTER_BITS // 64, widest), dtype=np.uint64)
+        names = np.empty(widest, dtype=np.int64)
+        differences = np.empty(widest, dtype=np.int32)
+        found = np.empty(widest, dtype=np.int32)
         for key in range(mask + 1):
             begin, size = start[key], start[key + 1] - start[key]
             if size == 0 or open_start[key] == open_start[key + 1]:
                 continue
             for v in range(size):
-                for w in range(4):
-                    words[w, v] = codes[kept[order[begin + v]], w]
+                names[v] = kept[order[begin + v]]
+                for w in range(FILTER_BITS // 64):
+                    words[w, v] = ordered[begin + v, w]
             for u in range(open_start[key], open_start[key + 1]):
-                i = open_[open_order[u]]
+                at = open_order[u]
+                i = open_[at]
                 if gone[i]:
                     continue
-                _differences(codes[i], words, size, differences)
-                for v in range(size):
-                    if differences[v] <= np.uint64(most_different):
-                        j = kept[order[begin + v]]
-                        if not _met_before(keys, i, j, band, mask) and dot(rows, i, rows, j) >= least:
-                            gone[i] = 1
-                            break
+                one = open_ordered[u]
+                near = _candidates(i, one, words, names, size, codes, most_different, differences, found)
+                for t in range(near):
+                    j = names[found[t]]
+                    if not _met_before(keys, i, j, band, mask) and dot(rows, i, rows, j) >= least:
+                        gone[i] = 1
+                        break
 
 
 def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -> NDArray[np.bool_]:
@@ -287,7 +380,7 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -
 
     def solve(first: int, last: int) -> None:
         if last - first <= _LEAF:
-            _leaf(rows, marks.codes, marks.most_different, least, first, last, gone)
+            _leaf(rows, marks.filters, marks.codes, marks.most_different, least, first, last, gone)
             return
         middle = first + _LEAF * (-(-(last - first) // _LEAF) // 2)
         solve(first, middle)
@@ -296,7 +389,8 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -
         # Fewer bits for fewer rows: emptying the table must not cost more than filling it, and recall only rises.
         bits = min(marks.bits, int(len(kept) + len(open_)).bit_length())
         limits = ((1 << bits) - 1, marks.most_different, least)
-        known = (rows, marks.keys, marks.codes, *limits, kept, open_, gone)
+        sides = (kept, marks.filters[kept], open_, marks.filters[open_])
+        known = (rows, marks.keys, marks.columns, marks.codes, *limits, *sides, gone)
         run_chunks(lambda task: _drop(task, *known), [(task,) for task in range(_TASKS)], workers)
         solve(middle, last)
 
@@ -308,43 +402,52 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -
 def _closest(
     task: int,
     rows: FixedRows,
-    keys: NDArray[np.uint32],
+    keys: NDArray[np.uint16],
+    columns: NDArray[np.uint16],
     codes: NDArray[np.uint64],
     mask: int,
-    most_different: int,
+    most_different: tuple[int, int],
     least: int,
     kept: NDArray[np.int64],
+    kept_filters: NDArray[np.uint64],
     gone: NDArray[np.int64],
+    gone_filters: NDArray[np.uint64],
     best: NDArray[np.int64],
     level: NDArray[np.int64],
 ) -> None:
     """Best kept row per gone row among the pairs of a task's bands; ``best`` holds indices into ``kept``."""
     start = np.empty(mask + 2, dtype=np.int32)
     gone_start = np.empty(mask + 2, dtype=np.int32)
+    ordered, gone_ordered = np.empty_like(kept_filters), np.empty_like(gone_filters)
     for band in range(task, keys.shape[1], _TASKS):
-        order = _by_key(keys, band, mask, kept, start)
-        gone_order = _by_key(keys, band, mask, gone, gone_start)
+        order = _by_key(columns[band], mask, kept, start)
+        gone_order = _by_key(columns[band], mask, gone, gone_start)
+        _gather(kept_filters, order, ordered)
+        _gather(gone_filters, gone_order, gone_ordered)
         widest = _widest(start)
-        words = np.empty((4, widest), dtype=np.uint64)
-        differences = np.empty(widest, dtype=np.uint64)
+        words = np.empty((FILTER_BITS // 64, widest), dtype=np.uint64)
+        names = np.empty(widest, dtype=np.int64)
+        differences = np.empty(widest, dtype=np.int32)
+        found = np.empty(widest, dtype=np.int32)
         for key in range(mask + 1):
             begin, size = start[key], start[key + 1] - start[key]
             if size == 0 or gone_start[key] == gone_start[key + 1]:
                 continue
             for v in range(size):
-                for w in range(4):
-                    words[w, v] = codes[kept[order[begin + v]], w]
+                names[v] = kept[order[begin + v]]
+                for w in range(FILTER_BITS // 64):
+                    words[w, v] = ordered[begin + v, w]
             for u in range(gone_start[key], gone_start[key + 1]):
                 at = gone_order[u]
                 i = gone[at]
-                _differences(codes[i], words, size, differences)
-                for v in range(size):
-                    if differences[v] > np.uint64(most_different):
+                one = gone_ordered[u]
+                near = _candidates(i, one, words, names, size, codes, most_different, differences, found)
+                for t in range(near):
+                    choice = order[begin + found[t]]
+                    j = kept[choice]
+                    if _met_before(keys, i, j, band, mask):
                         continue
-                    choice = order[begin + v]
-                    if _met_before(keys, i, kept[choice], band, mask):
-                        continue
-                    product = dot(rows, i, rows, kept[choice])
+                    product = dot(rows, i, rows, j)
                     height = step(product)
                     better = height > level[at] or (height == level[at] and choice < best[at])
                     if product >= least and better:
@@ -374,7 +477,8 @@ def nearest_kept(
     best = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
     level = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
     limits = ((1 << marks.bits) - 1, marks.most_different, least)
-    known = (rows, marks.keys, marks.codes, *limits, kept, gone)
+    sides = (kept, marks.filters[kept], gone, marks.filters[gone])
+    known = (rows, marks.keys, marks.columns, marks.codes, *limits, *sides)
     run_chunks(lambda task: _closest(task, *known, best[task], level[task]), [(t,) for t in range(_TASKS)], workers)
     top = level.max(axis=0)
     choice = np.where((level == top) & (best >= 0), best, len(kept)).min(axis=0, initial=len(kept))

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from curation.engine.formats import HEAD, Columns, RawBatch, csv_header, open_parquet, opened, read_rows
 from curation.errors import CurationError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from curation.engine.recipe import LogSource
 
-__all__ = ["RawBatch", "check_log", "log_files", "read_batches"]
+__all__ = ["RawBatch", "check_log", "column_names", "log_files", "read_batches"]
 
 SUFFIXES = {
     "parquet": (".parquet", ".pq"),
@@ -132,6 +132,22 @@ def check_log(log: LogSource) -> None:
             _check_jsonl(path, columns)
 
 
+def column_names(path: Path, format: str = "auto") -> list[str]:
+    """Names of a log file's columns: of a JSON-lines file, the keys of its first objects.
+
+    Raises:
+        CurationError: The file cannot be read in its format.
+    """
+    kind = _kind(path, format)
+    if kind == "parquet":
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+    if kind == "csv":
+        header = csv_header(path, "")
+        return list(header.names) if header else []
+    return list(dict.fromkeys(name for value in _head_objects(path)[0] for name in value))
+
+
 def _check_name(path: Path, key: str, name: str, names: Sequence[str]) -> None:
     """Refuse a column that is missing or there twice."""
     if names.count(name) == 1:
@@ -199,7 +215,8 @@ def _is_scalar(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(_plain(kind))
 
 
-def _check_jsonl(path: Path, columns: dict[str, str]) -> None:
+def _head_objects(path: Path) -> tuple[list[dict[str, Any]], bytes]:
+    """The JSON objects among the first lines of a file, and the bytes they were read from."""
     with opened(path) as (stream, _):
         head = stream.read(HEAD)
     objects = []
@@ -208,6 +225,11 @@ def _check_jsonl(path: Path, columns: dict[str, str]) -> None:
             value = json.loads(line)
             if isinstance(value, dict):
                 objects.append(value)
+    return objects, head
+
+
+def _check_jsonl(path: Path, columns: dict[str, str]) -> None:
+    objects, head = _head_objects(path)
     if not objects:
         if head.lstrip().startswith(b"["):
             raise CurationError(f"{path} holds a JSON array", "Write one object a line, without the brackets.")

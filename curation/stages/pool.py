@@ -77,7 +77,7 @@ def _described(ctx: Context, rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _synthetic(ctx: Context) -> pl.LazyFrame:
-    from curation.algorithms.buckets import bucket_name
+    from curation.algorithms.labels import bucket_name
 
     return (
         ctx.scan("synthetic")

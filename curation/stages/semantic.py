@@ -37,7 +37,7 @@ class SemanticParams(Params):
 
 def _rows(ctx: Context) -> pl.DataFrame:
     """Labelled queries by id: ``query_id``, ``bucket``, ``weight``, ``quality``."""
-    from curation.algorithms.buckets import bucket_name
+    from curation.algorithms.labels import bucket_name
 
     weights = (
         ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])

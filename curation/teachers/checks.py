@@ -23,13 +23,14 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from curation.algorithms.buckets import bucket_name
+from curation.algorithms.labels import bucket_name
 from curation.algorithms.chains import Chain
 from curation.teachers.embedded.scorer import INPUT_COLUMNS, PlanScorer
 from curation.teachers.embedded.writer import Written, chain_of, well_formed
 
 if TYPE_CHECKING:
     from curation.domain.plan_rules import Plans
+    from curation.teachers.base import Annotator
 
 __all__ = ["CHECKS", "Checked", "Checks", "Observed"]
 
@@ -62,6 +63,7 @@ class Checked:
     norm: str
     query_id: int
     checks: list[dict[str, Any]] = field(default_factory=list)
+    vector: NDArray[np.float32] | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
@@ -87,8 +89,7 @@ class Checks:
 
     Args:
         observed: The observed queries.
-        annotate: Labels queries: a frame with ``query_id``, ``text``, ``norm`` and ``lang`` to the columns of
-            `annotations`, row by row.
+        annotator: Labels them as it labelled the observed ones.
         encode: Texts to unit vectors, as the table `embeddings` has them.
         scorer: Simulates plans.
         plans: The domain's plan rules.
@@ -100,7 +101,7 @@ class Checks:
     def __init__(
         self,
         observed: Observed,
-        annotate: Callable[[pl.DataFrame], pl.DataFrame],
+        annotator: Annotator,
         encode: Callable[[list[str]], NDArray[np.float32]],
         scorer: PlanScorer,
         plans: Plans,
@@ -110,7 +111,7 @@ class Checks:
         workers: int,
     ) -> None:
         self._observed = observed
-        self._annotate = annotate
+        self._annotator = annotator
         self._encode = encode
         self._scorer = scorer
         self._plans = plans
@@ -180,10 +181,12 @@ class Checks:
                 "lang": [row.written.lang for row in rows],
             }
         )
-        labels = self._annotate(frame).with_columns(bucket=bucket_name(pl.col("primary"), pl.col("secondary")))
+        vectors = self._encode(frame["text"].to_list())
+        labels = self._annotator.annotate(frame, vectors)
+        labels = labels.with_columns(bucket=bucket_name(pl.col("primary"), pl.col("secondary")))
         by_id = {label["query_id"]: label for label in labels.iter_rows(named=True)}
-        for row in rows:
-            row.labels = by_id[row.query_id]
+        for row, vector in zip(rows, vectors, strict=True):
+            row.labels, row.vector = by_id[row.query_id], vector
 
     def _semantic(self, rows: list[Checked]) -> list[Checked]:
         from curation.algorithms.near import closest_before, closest_in_group
@@ -193,14 +196,12 @@ class Checks:
             for row in labelled:
                 self._buckets.setdefault(row.labels["bucket"], len(self._buckets))
             groups = np.array([self._buckets[row.labels["bucket"]] for row in labelled], dtype=np.int64)
-            vectors = self._encode([row.written.text for row in labelled])
+            vectors = np.array([row.vector for row in labelled], dtype=np.float32)
             wanted = {row.labels["bucket"]: self._buckets[row.labels["bucket"]] for row in labelled}
             near, _ = closest_in_group(vectors, groups, self._observed.vectors(wanted))
             far = near < self._semantic_threshold
             all_groups = np.array([*self._groups, *np.where(far, groups, -1)], dtype=np.int64)
-            before, of = closest_before(
-                np.concatenate([*self._vectors, vectors]), all_groups, self._semantic_threshold
-            )
+            before, of = closest_before(np.array([*self._vectors, *vectors]), all_groups, self._semantic_threshold)
             start = len(self._groups)
             for i, row in enumerate(labelled):
                 fault = None
@@ -209,7 +210,7 @@ class Checks:
                 elif of[start + i] >= 0:
                     fault = f"cosine {before[start + i]:.2f} to a query written before"
                 if row.note("semantic_duplicate", fault):
-                    self._vectors.append(vectors[i : i + 1])
+                    self._vectors.append(vectors[i])
                     self._groups.append(int(groups[i]))
         return [row for row in rows if row.failed is None]
 

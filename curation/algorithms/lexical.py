@@ -1,0 +1,131 @@
+"""The lexical level: which strings are near-duplicates, and who represents them.
+
+Two normal forms are similar when their shingle sets have a Jaccard similarity of at least ``jaccard``, they hold the
+same numbers and model names, and they differ by no more than a slip or courtesy (:mod:`curation.algorithms.edit`).
+Candidate pairs come from locality-sensitive hashing; each is verified, none is believed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.algorithms.buckets import drop_lonely
+from curation.algorithms.digits import number_hashes
+from curation.algorithms.edit import COURTESY, EDIT_LENGTH, Cores, Rule, cores, make_rule
+from curation.algorithms.leaders import Rows, Tally, group
+from curation.algorithms.minhash import choose_bands, write_band_keys
+from curation.algorithms.neighbours import LONGEST, count_neighbour_keys, write_neighbour_keys
+from curation.algorithms.shingles import Shingles, bitmaps, jaccard_pairs, shingles
+
+__all__ = ["Groups", "lexical_groups"]
+
+LIMIT = 8
+
+
+class Groups(NamedTuple):
+    """Groups of n rows, in the order the rows came in."""
+
+    representative: np.ndarray
+    """int64: index of the kept row that stands for the row; its own when it is kept."""
+    similarity: np.ndarray
+    """float32: Jaccard similarity to the representative, 1 for itself."""
+    bands: tuple[int, int]
+    """Bands and permutations a band that candidates came from."""
+    tally: Tally
+    """Pairs looked at."""
+
+
+def bucket_keys(
+    sets: Shingles, texts: Cores | None, rule: Rule | None, bands: tuple[int, int], workers: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of all buckets that more than one row may be in, and where each row's start.
+
+    Without a rule every row gets bands. With one, texts a single edit apart meet by their neighbourhoods, so bands are
+    only for rows that may differ by more, or are too long to write their neighbourhood out.
+    """
+    rows = len(sets.starts) - 1
+    if rule is None or texts is None:
+        neighbours, banded = np.zeros(rows, np.int64), np.ones(rows, bool)
+    else:
+        neighbours = count_neighbour_keys(texts, rule)
+        banded = texts.sizes >= (LONGEST if rule.edits < 2 else 2 * EDIT_LENGTH)
+    starts = np.zeros(rows + 1, np.int64)
+    np.cumsum(neighbours + banded * bands[0], out=starts[1:])
+    keys = np.empty(starts[-1], np.uint32)
+    if rule is not None and texts is not None:
+        write_neighbour_keys(texts, rule, keys, starts[:-1], workers)
+    write_band_keys(sets, *bands, keys, np.where(banded, starts[:-1] + neighbours, -1), workers=workers)
+    return drop_lonely(keys, starts, workers), starts
+
+
+def default_bands(jaccard: float, edits: int | None) -> tuple[int, int]:
+    """Bands and permutations a band for a threshold.
+
+    Where Jaccard similarity alone decides, as many as find 95 % of the pairs at the very threshold. Where the edit rule
+    decides, bands only look for what the neighbourhoods do not find: longer texts with two edits, whose similarity
+    lies some way above the threshold.
+    """
+    if edits is None:
+        return choose_bands(jaccard, 150, 0.95)
+    return choose_bands(jaccard + 0.22 * (1 - jaccard), 48, 0.9)
+
+
+def lexical_groups(
+    norms: pa.LargeStringArray,
+    counts: np.ndarray,
+    ids: np.ndarray,
+    *,
+    jaccard: float = 0.55,
+    edits: int | None = 2,
+    digits: Literal["content", "ignore"] = "content",
+    courtesy: tuple[str, ...] = COURTESY,
+    grouping: Literal["leaders", "components"] = "leaders",
+    bands: tuple[int, int] | None = None,
+    limit: int = LIMIT,
+    workers: int | None = None,
+) -> Groups:
+    """Group near-duplicate strings; the result does not depend on the order of the rows nor on ``workers``.
+
+    Args:
+        norms: Distinct normal forms, without nulls, none empty.
+        counts: int64: raw rows each stands for; the frequent represent the rare.
+        ids: uint64: distinct; the last word in every choice. Priority is count descending, then length ascending,
+            then id.
+        jaccard: Least Jaccard similarity of the shingle sets.
+        edits: Most edits between similar texts (0 to 3, see :mod:`curation.algorithms.edit`); None lets Jaccard
+            similarity alone decide.
+        digits: ``content``: texts whose numbers or model names differ are never similar; ``ignore``: digits may
+            change.
+        courtesy: Words that do not count at either end of a text.
+        grouping: ``leaders``: a row goes only if it is itself similar to a kept one. ``components``: everything
+            that a chain of similar rows connects is one group.
+        bands: Bands and permutations a band; chosen for ``jaccard`` when None.
+        limit: Most kept rows that a bucket offers as candidates.
+        workers: Threads, all cores when None.
+    """
+    if bands is None:
+        bands = default_bands(jaccard, edits)
+    lengths = pc.binary_length(norms).to_numpy()
+    order = np.lexsort((ids, lengths, -counts))
+    norms = norms.take(pa.array(order))
+
+    sets = shingles(norms, workers)
+    numbers = number_hashes(norms, workers) if digits == "content" else np.zeros(len(norms), np.uint32)
+    rows = Rows(*sets, bitmaps(sets, workers), numbers)
+    rule = None if edits is None else make_rule(edits, courtesy, digits_free=digits == "ignore")
+    texts = None if rule is None else cores(norms, rule, workers)
+    keys, starts = bucket_keys(sets, texts, rule, bands, workers)
+    connect = grouping == "components"
+    leaders, tally = group(
+        rows, keys, starts, threshold=jaccard, rule=rule, cores=texts, limit=limit, connect=connect
+    )
+
+    representative = np.empty(len(order), np.int64)
+    representative[order] = order[leaders]
+    similarity = np.empty(len(order), np.float32)
+    similarity[order] = jaccard_pairs(sets, np.arange(len(order)), leaders)
+    return Groups(representative, similarity, bands, tally)

@@ -1,0 +1,120 @@
+"""MinHash signatures and the bands of locality-sensitive hashing.
+
+Signatures are bit for bit those of datasketch 2.0's ``MinHash(scheme="affine32")`` with
+:func:`~curation.algorithms.shingles.shingle_hash` as its ``hashfunc``: shingle hashes are mixed once by the 32-bit
+finaliser of MurmurHash3, then permuted by ``a h + b mod 2^32``. So datasketch checks them in the tests, chooses the
+number of bands, and can serve as the index of small increments.
+
+Sources: Broder, "On the resemblance and containment of documents" (1997); Leskovec, Rajaraman, Ullman, "Mining of
+Massive Datasets", section 3.4 (bands).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from curation.algorithms.parallel import run_chunks, spans
+from curation.algorithms.shingles import Shingles
+
+__all__ = ["choose_bands", "collision_probability", "permutations", "signatures", "write_band_keys"]
+
+ROWS_PER_CHUNK = 16_384
+
+
+def permutations(count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """``(a, b)``, uint32 of length ``count``: the first permutations of datasketch for ``seed``."""
+    generator = np.random.RandomState(seed)
+    multipliers = generator.randint(0, 1 << 31, count, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+    return multipliers, generator.randint(0, 1 << 32, count, dtype=np.uint32)
+
+
+def collision_probability(similarity: float, bands: int, rows: int) -> float:
+    """Chance that two sets of Jaccard ``similarity`` share at least one of ``bands`` bands of ``rows`` rows."""
+    return 1.0 - (1.0 - similarity**rows) ** bands
+
+
+def choose_bands(threshold: float, count: int, recall: float) -> tuple[int, int]:
+    """``(bands, rows)`` within ``count`` permutations that find pairs at ``threshold`` with probability ``recall``.
+
+    The longest bands that reach it: they let the fewest dissimilar pairs through. Where none reaches it, bands of one
+    row, which come nearest.
+    """
+    for rows in range(count, 0, -1):
+        for bands in range(1, count // rows + 1):
+            if collision_probability(threshold, bands, rows) >= recall:
+                return bands, rows
+    return count, 1
+
+
+@njit(nogil=True, cache=True)
+def _mix32(x):
+    """The finaliser of MurmurHash3 for 32 bits (Appleby, public domain)."""
+    x = np.uint32(x)
+    x ^= x >> np.uint32(16)
+    x = np.uint32(x * np.uint32(0x85EBCA6B))
+    x ^= x >> np.uint32(13)
+    x = np.uint32(x * np.uint32(0xC2B2AE35))
+    return np.uint32(x ^ (x >> np.uint32(16)))
+
+
+@njit(nogil=True, cache=True)
+def _signature(hashes, begin, end, a, b, out):
+    """The minima of one row under every permutation."""
+    out[:] = np.uint32(0xFFFFFFFF)
+    for slot in range(begin, end):
+        mixed = _mix32(hashes[slot])
+        for place in range(out.size):
+            value = np.uint32(a[place] * mixed + b[place])
+            out[place] = min(out[place], value)
+
+
+@njit(nogil=True, cache=True)
+def _signature_rows(hashes, starts, first, last, a, b, out):
+    for row in range(first, last):
+        _signature(hashes, starts[row], starts[row + 1], a, b, out[row])
+
+
+@njit(nogil=True, cache=True)
+def _band_key_rows(hashes, starts, first, last, bands, a, b, out, places):
+    length = a.size // bands
+    signature = np.empty(a.size, np.uint32)
+    for row in range(first, last):
+        at = places[row]
+        if at < 0:
+            continue
+        _signature(hashes, starts[row], starts[row + 1], a, b, signature)
+        for band in range(bands):
+            key = np.uint64(band + 1)
+            for place in range(band * length, (band + 1) * length):
+                key = (key ^ np.uint64(signature[place])) * np.uint64(0x9E3779B97F4A7C15)
+                key ^= key >> np.uint64(29)
+            out[at + band] = max(np.uint32(key >> np.uint64(32)), np.uint32(1))
+
+
+def signatures(sets: Shingles, count: int, *, seed: int = 1, workers: int | None = None) -> np.ndarray:
+    """MinHash signatures, uint32 of shape (n, ``count``)."""
+    a, b = permutations(count, seed)
+    out = np.empty((len(sets.starts) - 1, count), np.uint32)
+    chunks = spans(len(out), ROWS_PER_CHUNK)
+    run_chunks(lambda first, last: _signature_rows(*sets, first, last, a, b, out), chunks, workers)
+    return out
+
+
+def write_band_keys(
+    sets: Shingles,
+    bands: int,
+    rows: int,
+    out: np.ndarray,
+    places: np.ndarray,
+    *,
+    seed: int = 1,
+    workers: int | None = None,
+) -> None:
+    """Write the hash of each band of row i's signature to ``out[places[i]:]``, nothing where ``places[i]`` is -1.
+
+    ``out`` is uint32, and no key is 0. Rows that share a key share a band, but for collisions of the hash.
+    """
+    a, b = permutations(bands * rows, seed)
+    chunks = spans(len(places), ROWS_PER_CHUNK)
+    run_chunks(lambda first, last: _band_key_rows(*sets, first, last, bands, a, b, out, places), chunks, workers)

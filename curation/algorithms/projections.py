@@ -38,6 +38,8 @@ _LANES = 64  # rows transformed together, side by side: long runs of equal work 
 _ROUNDS = 3
 _LEAF = 2048  # below this comparing all codes is cheaper than sorting bands
 _MAX_BANDS = 128
+_MAX_BITS = 16
+_RECALL = 0.999
 _TASKS = 8  # groups of bands that run side by side; each has results of its own, so more would cost memory
 _SIGMAS = 3.5
 
@@ -55,6 +57,8 @@ class Sketch:
     codes: NDArray[np.uint64]
     """uint64[n, 8]: the next 512 signs."""
     bits: int
+    enough: tuple[int, ...]
+    """Bands needed where only so many bits of their keys are used."""
     most_different: tuple[int, int]
     """How many signs of the filters, and of filters and codes, may differ for a close pair."""
 
@@ -64,23 +68,34 @@ def _angle(threshold: float) -> float:
     return math.acos(min(threshold, 0.9999)) / math.pi
 
 
-def plan(n: int, threshold: float, recall: float = 0.999) -> tuple[int, int]:
-    """Bits per band and number of bands so that a pair exactly at ``threshold`` shares a band with chance ``recall``.
+def bands_for(bits: int, threshold: float, recall: float = _RECALL) -> int:
+    """Bands of ``bits`` signs that a pair exactly at ``threshold`` needs to share one with chance ``recall``."""
+    return math.ceil(math.log(1 - recall) / math.log(1 - (1 - _angle(threshold)) ** bits))
 
-    As many bits as rows make worth while, as long as the bands do not become more than 128.
+
+def plan(n: int, threshold: float) -> tuple[int, int]:
+    """Bits per band and number of bands for ``n`` rows.
+
+    Going through a band costs more than a comparison of signs, so the bands are few and their keys short: some 64
+    rows a key. There are at most 128 bands.
     """
-    agree = 1 - _angle(threshold)
-    for bits in range(min(16, max(4, round(math.log2(max(n, 16))) - 3)), 1, -1):
-        bands = math.ceil(math.log(1 - recall) / math.log(1 - agree**bits))
-        if bands <= _MAX_BANDS:
-            return bits, bands
-    return 1, math.ceil(math.log(1 - recall) / math.log(1 - agree))
+    bits = min(_MAX_BITS, max(4, round(math.log2(max(n, 1))) - 6))
+    while bits > 1 and bands_for(bits, threshold) > _MAX_BANDS:
+        bits -= 1
+    return bits, bands_for(bits, threshold)
 
 
-def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.999, workers: int = 1) -> Sketch:
-    """Signs of ``rows`` for finding pairs with cosine at or above ``threshold``."""
+def sketch(rows: FixedRows, threshold: float, *, seed: int, workers: int = 1) -> Sketch:
+    """Signs of ``rows`` for finding pairs with cosine at or above ``threshold``.
+
+    Args:
+        rows: int32[n, d] of :func:`~curation.algorithms.vectors.to_fixed`.
+        threshold: cosine in (0, 1].
+        seed: of the projections.
+        workers: threads; they do not change the result.
+    """
     n, d = rows.shape
-    bits, bands = plan(n, threshold, recall)
+    bits, bands = plan(n, threshold)
     width = max(64, 1 << (d - 1).bit_length())
     repeats = -(-max(bits * bands, CODE_BITS) // width)
     # The raw stream of a bit generator never changes; what numpy's distributions make of it may.
@@ -92,7 +107,9 @@ def sketch(rows: FixedRows, threshold: float, *, seed: int, recall: float = 0.99
     codes = np.empty((n, (CODE_BITS - FILTER_BITS) // 64), dtype=np.uint64)
     known = (rows, signs, bits, keys, columns, filters, codes)
     run_chunks(lambda first, last: _signs(first, last, *known), spans(n, _SPAN), workers)
-    return Sketch(keys, columns, filters, codes, bits, (_most(FILTER_BITS, threshold), _most(CODE_BITS, threshold)))
+    enough = tuple(min(bands, bands_for(max(1, size), threshold)) for size in range(bits + 1))
+    most_different = (_most(FILTER_BITS, threshold), _most(CODE_BITS, threshold))
+    return Sketch(keys, columns, filters, codes, bits, enough, most_different)
 
 
 def _most(size: int, threshold: float) -> int:
@@ -319,6 +336,7 @@ def _drop(
     keys: NDArray[np.uint16],
     columns: NDArray[np.uint16],
     codes: NDArray[np.uint64],
+    bands: int,
     mask: int,
     most_different: tuple[int, int],
     least: int,
@@ -332,7 +350,7 @@ def _drop(
     start = np.empty(mask + 2, dtype=np.int32)
     open_start = np.empty(mask + 2, dtype=np.int32)
     ordered, open_ordered = np.empty_like(kept_filters), np.empty_like(open_filters)
-    for band in range(task, keys.shape[1], _TASKS):
+    for band in range(task, bands, _TASKS):
         order = _by_key(columns[band], mask, kept, start)
         open_order = _by_key(columns[band], mask, open_, open_start)
         _gather(kept_filters, order, ordered)
@@ -386,9 +404,9 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -
         solve(first, middle)
         kept = first + np.flatnonzero(gone[first:middle] == 0)
         open_ = middle + np.flatnonzero(gone[middle:last] == 0)
-        # Fewer bits for fewer rows: emptying the table must not cost more than filling it, and recall only rises.
-        bits = min(marks.bits, int(len(kept) + len(open_)).bit_length())
-        limits = ((1 << bits) - 1, marks.most_different, least)
+        # Shorter keys, and so fewer bands, for fewer rows.
+        bits = min(marks.bits, max(4, int(len(kept) + len(open_)).bit_length() - 5))
+        limits = (marks.enough[bits], (1 << bits) - 1, marks.most_different, least)
         sides = (kept, marks.filters[kept], open_, marks.filters[open_])
         known = (rows, marks.keys, marks.columns, marks.codes, *limits, *sides, gone)
         run_chunks(lambda task: _drop(task, *known), [(task,) for task in range(_TASKS)], workers)
@@ -405,6 +423,7 @@ def _closest(
     keys: NDArray[np.uint16],
     columns: NDArray[np.uint16],
     codes: NDArray[np.uint64],
+    bands: int,
     mask: int,
     most_different: tuple[int, int],
     least: int,
@@ -419,7 +438,7 @@ def _closest(
     start = np.empty(mask + 2, dtype=np.int32)
     gone_start = np.empty(mask + 2, dtype=np.int32)
     ordered, gone_ordered = np.empty_like(kept_filters), np.empty_like(gone_filters)
-    for band in range(task, keys.shape[1], _TASKS):
+    for band in range(task, bands, _TASKS):
         order = _by_key(columns[band], mask, kept, start)
         gone_order = _by_key(columns[band], mask, gone, gone_start)
         _gather(kept_filters, order, ordered)
@@ -476,7 +495,7 @@ def nearest_kept(
     """
     best = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
     level = np.full((_TASKS, len(gone)), -1, dtype=np.int64)
-    limits = ((1 << marks.bits) - 1, marks.most_different, least)
+    limits = (marks.enough[marks.bits], (1 << marks.bits) - 1, marks.most_different, least)
     sides = (kept, marks.filters[kept], gone, marks.filters[gone])
     known = (rows, marks.keys, marks.columns, marks.codes, *limits, *sides)
     run_chunks(lambda task: _closest(task, *known, best[task], level[task]), [(t,) for t in range(_TASKS)], workers)

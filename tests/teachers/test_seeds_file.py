@@ -1,0 +1,139 @@
+"""Seeds files: what a person edits comes back, and every slip is told with its line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from curation.domain.load import load_taxonomy
+from curation.errors import CurationError
+from curation.teachers.seeds_file import read_seeds_file
+
+TREE = """
+title: Tiny
+languages: [en, zh]
+version: "1"
+taxonomy:
+  music:
+    description: Music.
+    children:
+      play: {description: Start.}
+      stop: {description: End.}
+  weather: {description: Rain and sun.}
+"""
+
+
+@pytest.fixture
+def taxonomy(tmp_path):
+    (tmp_path / "taxonomy.yaml").write_text(TREE)
+    return load_taxonomy(tmp_path / "taxonomy.yaml")
+
+
+@pytest.fixture
+def read(tmp_path, taxonomy):
+    def reader(content, name="mine.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_seeds_file(path, taxonomy)
+
+    return reader
+
+
+def test_csv_with_lists_quotes_and_a_byte_order_mark(read):
+    out = read(
+        "\ufefftext,lang,tags,primary,secondary,reason,labelled_by\n"
+        '"play ""Jolene"", then stop",en,music; artist ,music.play,music.stop|weather,,ana\n'
+        "\n"
+        "会下雨吗,,天气；雨,,,,\n"
+    )
+    assert out.drop("query_id").rows(named=True) == [
+        {
+            "text": 'play "Jolene", then stop',
+            "lang": "en",
+            "tags": ["music", "artist"],
+            "primary": "music.play",
+            "secondary": ["music.stop", "weather"],
+            "reason": None,
+            "labelled_by": "ana",
+        },
+        {
+            "text": "会下雨吗",
+            "lang": None,
+            "tags": ["天气", "雨"],
+            "primary": None,
+            "secondary": [],
+            "reason": None,
+            "labelled_by": None,
+        },
+    ]
+
+
+def test_jsonl_takes_lists_as_they_are(read):
+    record = {"text": "rain?", "primary": "weather", "secondary": ["music.play"], "reason": "missing_info"}
+    out = read(json.dumps(record) + "\n\n" + json.dumps({"text": "stop", "tags": "end"}), "mine.jsonl")
+    assert out["secondary"].to_list() == [["music.play"], []]
+    assert out["reason"].to_list() == ["missing_info", None]
+    assert out["tags"].to_list() == [[], ["end"]]
+
+
+def test_yaml_is_the_format_of_a_domain(read):
+    out = read("seeds: {weather: {en: [will it rain]}}\n", "mine.yaml")
+    assert out.select("text", "lang", "primary").rows() == [("will it rain", "en", "weather")]
+
+
+def test_equal_rows_count_once_and_different_labels_are_a_mistake(read):
+    assert read("text,primary\nRain?,weather\nrain,weather\n").height == 1
+    with pytest.raises(CurationError, match=r"line 3: the same query as in line 2, with other labels"):
+        read("text,primary\nrain,weather\nRain!,music.play\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        ("text,primary\n\nrain,wether\n", "line 3: 'wether' is no leaf", "weather"),
+        ("text,primary\nsing,play\n", "line 2: 'play' is no leaf", "Did you mean music.play?"),
+        ("text,primary\nsing,music\n", "line 2: 'music' is no leaf", "music"),
+        ("text,secondary\nsing,weather\n", "line 2: secondary leaves and reasons need a primary", "primary"),
+        ("text,primary,reason\nsing,weather,no idea\n", "line 2: 'no idea' is no reason", "missing_tool"),
+        ("text,lang\nsing,English\n", "line 2: 'English' is no language", "ISO 639-1"),
+        ("text,primry\nsing,weather\n", "line 1: unknown column 'primry'", "text, lang"),
+        ("query,primary\nsing,weather\n", "line 1: unknown column 'query'", "text, lang"),
+        ("primary\nweather\n", "line 1: there is no column `text`", "query"),
+        ("text,text\na,b\n", "line 1: a column name stands twice", ""),
+        ("text,primary\nsing,weather,twice\n", "line 2: 3 fields under 2", "double quotes"),
+        ('text,primary\n"two\nlines",weather\n,weather\n', "line 4: the row has no text", ""),
+        ("text\n\u200b\n", "nothing visible", ""),
+        ('text\n"sing\n', "not valid CSV", ""),
+        ("", "is empty", "text, lang"),
+        (b"text\ncaf\xe9\n", "line 2: not UTF-8", "UTF-8"),
+    ],
+)
+def test_slips_in_csv_are_told_with_their_line(read, content, message, hint):
+    with pytest.raises(CurationError) as error:
+        read(content)
+    assert message in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"text": "a"}\n{"text": }\n', "line 2: not valid JSON"),
+        ('["text"]\n', "line 1: not a JSON object"),
+        ('{"text": 3}\n', "line 1: text must be a text, not 3"),
+        ('{"text": "a", "tags": [1]}\n', "line 1: tags must be a list of texts"),
+        ('{"text": "a", "tags": "[broken"}\n', "line 1: tags begins like a JSON list"),
+    ],
+)
+def test_slips_in_jsonl_are_told_with_their_line(read, content, message):
+    with pytest.raises(CurationError) as error:
+        read(content, "mine.jsonl")
+    assert message in error.value.message
+
+
+def test_a_file_that_is_not_there_or_of_another_kind(read, tmp_path, taxonomy):
+    with pytest.raises(CurationError, match="no seeds file"):
+        read_seeds_file(tmp_path / "nowhere.csv", taxonomy)
+    with pytest.raises(CurationError, match=r"ends in \.csv, \.jsonl or \.yaml"):
+        read("text\n", "mine.xlsx")

@@ -70,11 +70,17 @@ def softmax(scores: NDArray) -> NDArray:
 
 
 def log_loss(scores: Floats, classes: NDArray[np.int64], temperature: float) -> float:
-    """Mean negative log probability of the true classes under ``softmax(scores * temperature)``."""
+    """Mean negative log probability of the true classes under ``softmax(scores * temperature)``.
+
+    One example in n + 2 counts as of any class (Platt's soft targets), so that what is never wrong on a few examples
+    is not taken for infallible.
+    """
+    n = len(scores)
     scaled = scores * temperature
     top = scaled.max(axis=1)
     total = np.log(np.exp(scaled - top[:, None]).sum(axis=1)) + top
-    return float(np.mean(total - scaled[np.arange(len(scores)), classes]))
+    soft = 1 / (n + 2)
+    return float(np.mean(total - (1 - soft) * scaled[np.arange(n), classes] - soft * scaled.mean(axis=1)))
 
 
 def fit_temperature(scores: Floats, classes: NDArray[np.int64], low: float = 0.5, high: float = 64.0) -> float:

@@ -1,0 +1,114 @@
+"""The classifier: learns, leaves out, and says the same whatever the threads, blocks and company."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from curation.algorithms.normalise import normalise
+from curation.teachers.embedded import classifier
+from curation.teachers.embedded.classifier import Examples, fit
+
+WORDS = ("alpha", "beta", "gamma", "delta")
+
+
+def examples(per=30, d=16, seed=0, reasons=True):
+    """Four leaves of two level-1 categories, each a cloud of vectors with a word of its own."""
+    random = np.random.default_rng(seed)
+    primary = np.repeat(np.arange(4), per)
+    vectors = random.normal(size=(4, d))[primary] + random.normal(size=(4 * per, d)) * 0.8
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    presence = np.eye(4, dtype=bool)[primary]
+    presence[::10, 3] = True
+    texts = [f"{WORDS[leaf]} {i % 7} words {'zulu' if i % 10 == 0 else ''}" for i, leaf in enumerate(primary)]
+    return Examples(
+        vectors=vectors.astype(np.float32),
+        norms=normalise(pa.array(texts, pa.large_string())),
+        primary=primary,
+        presence=presence,
+        reasons=(np.arange(4 * per) % 5 == 0) * (1 + primary % 2) if reasons else np.zeros(4 * per, int),
+        level1=np.array([0, 0, 1, 1]),
+        n_reasons=4,
+    )
+
+
+def test_clouds_are_told_apart_and_without_themselves_too():
+    given = examples()
+    fitted, left_out = fit(given)
+    said = fitted.predict(given.vectors, given.norms)
+    assert (said.primary == given.primary).mean() > 0.95
+    assert (left_out.primary == given.primary).mean() > 0.85
+    np.testing.assert_allclose(said.leaves.sum(axis=1), 1, atol=1e-5)
+    assert ((said.unsolvable >= 0) & (said.unsolvable <= 1)).all()
+    # Without itself an example is less sure, on the whole.
+    assert left_out.leaves.max(axis=1).mean() < said.leaves.max(axis=1).mean() < 1
+
+
+def test_t10_threads_blocks_and_company_change_no_bit():
+    given = examples()
+    one, _ = fit(given, workers=1)
+    two, _ = fit(given, workers=3)
+    whole = one.predict(given.vectors, given.norms)
+    other = two.predict(given.vectors, given.norms)
+    for at in (0, 5, 119):
+        alone = two.predict(given.vectors[at : at + 1], given.norms.slice(at, 1))
+        for name in ("leaves", "primary", "presence", "unsolvable", "reason", "familiarity"):
+            np.testing.assert_array_equal(getattr(whole, name), getattr(other, name))
+            np.testing.assert_array_equal(getattr(alone, name)[0], getattr(whole, name)[at])
+
+
+def test_the_leaf_is_of_the_likeliest_category():
+    leaves = np.array([[0.3, 0.3, 0.4, 0.0], [0.1, 0.2, 0.3, 0.4]], np.float32)
+    assert classifier._primary(leaves, np.array([0, 0, 1, 1])).tolist() == [0, 3]
+
+
+def test_familiarity_is_high_near_the_examples_and_low_far_away():
+    given = examples()
+    fitted, left_out = fit(given)
+    near = fitted.predict(given.vectors, given.norms).familiarity
+    far = fitted.predict(-given.vectors.mean(axis=0, keepdims=True), given.norms.slice(0, 1)).familiarity
+    assert near.min() > far.max()
+    assert (left_out.familiarity < near).all()
+
+
+def test_without_unsolvable_or_second_intents_nothing_is_said_of_them():
+    given = examples(reasons=False)
+    given.presence[:] = np.eye(4, dtype=bool)[given.primary]
+    fitted, left_out = fit(given)
+    assert fitted.unsolvable is None
+    assert (left_out.unsolvable == 0).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_handful_of_examples_is_enough_to_go_on(count):
+    given = examples(per=30)
+    few = Examples(
+        given.vectors[:count],
+        given.norms.slice(0, count),
+        given.primary[:count],
+        given.presence[:count],
+        np.zeros(count, int),
+        given.level1,
+        4,
+    )
+    fitted, _ = fit(few)
+    said = fitted.predict(given.vectors, given.norms)
+    assert np.isfinite(said.leaves).all()
+    assert (said.primary[:count] == 0).all()
+
+
+def test_many_examples_are_spanned_by_some_of_every_leaf(monkeypatch):
+    given = examples()
+    monkeypatch.setattr(classifier, "MOST_CENTRES", 60)
+    fitted, left_out = fit(given)
+    assert len(fitted.centres) == 60
+    assert (fitted.predict(given.vectors, given.norms).primary == given.primary).mean() > 0.9
+    assert (left_out.primary == given.primary).mean() > 0.8
+
+
+def test_no_rows_give_no_labels():
+    given = examples()
+    fitted, _ = fit(given)
+    said = fitted.predict(given.vectors[:0], given.norms.slice(0, 0))
+    assert said.leaves.shape == (0, 4) and len(said.primary) == 0

@@ -1,0 +1,81 @@
+"""Ridge regression in closed form, against fitting again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curation.teachers.embedded.ridge import fit_logistic, fit_temperature, log_loss, softmax, solve, solve_subset
+
+
+def problem(n, seed=0, c=3):
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(n, 4))
+    kernel = np.exp(-0.5 * ((rows[:, None] - rows) ** 2).sum(-1))
+    return kernel, random.normal(size=(n, c)), random.uniform(0.5, 2, n)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 100))
+def test_leaving_out_in_closed_form_is_leaving_out(n, seed):
+    kernel, targets, penalty = problem(n, seed)
+    weights, left_out = solve(kernel, targets, penalty)
+    np.testing.assert_allclose((kernel + np.diag(penalty)) @ weights, targets, atol=1e-9)
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        again, _ = solve(kernel[np.ix_(rest, rest)], targets[rest], penalty[rest])
+        np.testing.assert_allclose(left_out[i], kernel[i, rest] @ again, atol=1e-9)
+
+
+def test_a_subset_of_all_rows_is_the_whole():
+    kernel, targets, penalty = problem(15)
+    whole, whole_out = solve(kernel, targets, penalty)
+    part, part_out = solve_subset(kernel, kernel, targets, penalty)
+    np.testing.assert_allclose(kernel @ part, kernel @ whole, atol=1e-4)
+    np.testing.assert_allclose(part_out, whole_out, atol=1e-4)
+
+
+def test_leaving_out_with_a_subset_is_leaving_out():
+    kernel, targets, penalty = problem(20)
+    chosen = np.arange(0, 20, 3)
+    _, left_out = solve_subset(kernel[:, chosen], kernel[np.ix_(chosen, chosen)], targets, penalty)
+    for i in (1, 5, 19):
+        rest = np.delete(np.arange(20), i)
+        again, _ = solve_subset(
+            kernel[np.ix_(rest, chosen)], kernel[np.ix_(chosen, chosen)], targets[rest], penalty[rest]
+        )
+        np.testing.assert_allclose(left_out[i], kernel[i, chosen] @ again, atol=1e-6)
+
+
+def test_the_temperature_makes_the_loss_least():
+    random = np.random.default_rng(1)
+    scores = random.normal(size=(500, 4))
+    draw = random.random((500, 1))
+    classes = (softmax(scores * 3.0).cumsum(axis=1) < draw).sum(axis=1)
+    found = fit_temperature(scores, classes)
+    assert found == pytest.approx(3, rel=0.2)
+    for other in (found * 0.9, found * 1.1):
+        assert log_loss(scores, classes, found) <= log_loss(scores, classes, other)
+
+
+def test_softmax_is_a_distribution_even_of_huge_scores():
+    out = softmax(np.array([[1e4, 0, -1e4], [0, 0, 0]], np.float32))
+    np.testing.assert_allclose(out, [[1, 0, 0], [1 / 3] * 3], atol=1e-6)
+
+
+def test_a_logistic_curve_gives_back_the_odds_it_was_made_of():
+    random = np.random.default_rng(2)
+    scores = random.normal(size=4000)
+    truth = random.random(4000) < 1 / (1 + np.exp(-(2 * scores - 1)))
+    curve = fit_logistic(scores, truth)
+    assert curve.slope == pytest.approx(2, rel=0.15)
+    assert curve.offset == pytest.approx(-1, rel=0.2)
+    assert curve(scores).mean() == pytest.approx(truth.mean(), abs=0.01)
+
+
+def test_a_curve_of_separable_scores_is_finite_and_of_one_kind_is_none():
+    curve = fit_logistic(np.array([-1.0, -0.9, 0.9, 1.0]), np.array([False, False, True, True]))
+    assert 0 < curve(np.array([-1.0]))[0] < 0.5 < curve(np.array([1.0]))[0] < 1
+    assert fit_logistic(np.ones(3), np.zeros(3, bool)) is None

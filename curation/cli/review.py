@@ -36,7 +36,9 @@ def review(
         seeds = read_seeds_file(check, load_domain(recipe.domain).taxonomy)
         labelled = seeds.filter(pl.col("primary").is_not_null()).height
         tagged = seeds.filter(pl.col("tags").list.len() > 0).height
-        console.print(f"{check}: {seeds.height:,} rows, {labelled:,} with a primary leaf, {tagged:,} with tags.")
+        console.print(
+            f"{check}: {seeds.height:,} rows, {labelled:,} with a primary leaf, {tagged:,} with tags.", soft_wrap=True
+        )
         console.print(
             f"To use it: put `seeds: {{file: {check}}}` in {recipe.path}, then `curate run`.", soft_wrap=True
         )

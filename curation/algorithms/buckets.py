@@ -7,6 +7,8 @@ slice's filter fits the cache of a core.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numba import njit
 
@@ -101,7 +103,7 @@ def drop_lonely(keys: np.ndarray, starts: np.ndarray, workers: int | None = None
         slice_starts = _count(keys, max(lower, 1), upper, shift, slices)
         dealt, origins = np.empty(slice_starts[-1], np.uint32), np.empty(slice_starts[-1], np.uint32)
         _deal(keys, max(lower, 1), upper, shift, slice_starts[:-1].copy(), dealt, origins)
-        bounds = zip(slice_starts[:-1], slice_starts[1:], strict=True)
+        bounds = pairwise(slice_starts.tolist())
         run_chunks(
             lambda begin, end, dealt=dealt, origins=origins: _zero_lonely(dealt, origins, begin, end, keys),
             bounds,

@@ -33,12 +33,12 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from curation.algorithms.courtesy import COURTESY
 from curation.algorithms.normalise import buffers, decode, normalise_one
 from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.shingles import bits_apart, is_cjk
 
 __all__ = [
-    "COURTESY",
     "Cores",
     "Room",
     "Rule",
@@ -47,19 +47,7 @@ __all__ = [
     "cores",
     "make_room",
     "make_rule",
-    "profiles_apart",
 ]
-
-COURTESY = (
-    *("please", "pls", "plz", "hey", "hi", "hello", "ok google", "hey google", "hey siri", "alexa", "can you"),
-    *("could you", "would you", "i want", "i want to", "i want to know", "i would like to", "i need", "i need to"),
-    *("help me", "show me", "tell me", "give me", "find me", "find", "for me", "thanks", "thank you"),
-    *("por favor", "bitte", "s il vous plaît", "svp", "per favore", "пожалуйста", "من فضلك", "कृपया"),
-    *("请", "请问", "帮我", "帮忙", "帮我查", "帮我找", "查一下", "查查", "麻烦", "麻烦你", "你好", "您好"),
-    *("我想", "我要", "我想要", "我想知道", "想知道", "能不能", "可以吗", "好吗", "谢谢", "谢谢你", "一下"),
-    *("吧", "啊", "呀", "呢", "哦", "吗", "嘛", "了", "教えて", "ください", "お願いします", "알려줘", "주세요"),
-)
-"""Words that ask or thank and do not change what is asked for, in the shipped domain's languages and some more."""
 
 PARTICLES = "的了吗呢吧啊呀哦嘛么请下个地得着过哪里是有在のはがをにでともへねよかー은는이가을를에도의요"
 TURNING = (
@@ -403,15 +391,17 @@ def _moved_word(left, right):
 
 
 @njit(nogil=True, cache=True)
-def alike(cores, a, b, rule, room):
-    """Whether the rows ``a`` and ``b`` of ``cores`` are one query by ``rule``; ``room`` as :func:`make_room` gives."""
-    left = room.left[: decode_all(cores.data, cores.begins[a], cores.ends[a], room.left)]
-    right = room.right[: decode_all(cores.data, cores.begins[b], cores.ends[b], room.right)]
-    shorter = min(left.size, right.size)
-    edits = min(rule.edits, max(1, shorter // EDIT_LENGTH))
+def alike(data, a, a_end, b, b_end, most_edits, classes, free, left, right, stack):
+    """Whether the cores in bytes ``a .. a_end`` and ``b .. b_end`` of ``data`` are one query.
+
+    ``most_edits``, ``classes`` and ``free`` are those of a :class:`Rule`; the rest is the content of a :class:`Room`.
+    """
+    left = left[: decode_all(data, a, a_end, left)]
+    right = right[: decode_all(data, b, b_end, right)]
+    edits = min(most_edits, max(1, min(left.size, right.size) // EDIT_LENGTH))
     if abs(left.size - right.size) > edits:
         return False
-    if _within_edits(left, right, edits, rule.classes, rule.digits_free, room.stack):
+    if _within_edits(left, right, edits, classes, free, stack):
         return True
     return _moved_word(left, right) or _moved_word(right, left)
 
@@ -419,5 +409,7 @@ def alike(cores, a, b, rule, room):
 def alike_texts(left: str, right: str, rule: Rule) -> bool:
     """:func:`alike` for two normal forms."""
     both = cores(pa.array([left, right], pa.large_string()), rule, 1)
-    room = make_room(both)
-    return bool(bits_apart(both.profiles, 0, 1) <= rule.edits + 1 and alike(both, 0, 1, rule, room))
+    if bits_apart(both.profiles, 0, 1) > rule.edits + 1:
+        return False
+    (a, b), (a_end, b_end) = both.begins, both.ends
+    return bool(alike(both.data, a, a_end, b, b_end, rule.edits, rule.classes, rule.digits_free, *make_room(both)))

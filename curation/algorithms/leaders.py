@@ -2,11 +2,10 @@
 
 Rows are taken in the order of their priority. A row that shares a bucket with a *kept* row it is similar to is
 dropped and joins the most similar such row, its leader; a row without one is kept and listed in its buckets. So every
-dropped row is itself similar to a kept row, and running the same again on the kept rows drops none: they meet the same
-lists again.
+dropped row is itself similar to a kept row, and the same again on the kept rows drops none: they meet the same lists.
 
-A bucket lists at most ``limit`` rows, the first of those kept, so that candidate pairs grow with rows times bands and
-not with the square of a hot bucket. What a full list misses, other bands find.
+A bucket lists at most ``limit`` rows, the first of those kept, so that candidate pairs grow with the number of keys
+and not with the square of a hot bucket. What a full list misses, other buckets find.
 
 As the alternative, connected components join all rows that a chain of similar rows connects; their rows need not be
 similar to their representative.
@@ -20,16 +19,17 @@ import numpy as np
 from numba import njit
 
 from curation.algorithms.components import components, join
-from curation.algorithms.edit import Cores, Rule, alike, make_room
+from curation.algorithms.edit import Cores, Room, Rule, alike, make_room
 from curation.algorithms.shingles import bits_apart, jaccard
 
 __all__ = ["Rows", "Tally", "group"]
 
-BLOCK = 128
+BLOCK = 128  # rows whose buckets are read ahead
+REMEMBERED = 64  # rows already compared with the row at hand; more than that may be compared twice
 
 
 class Rows(NamedTuple):
-    """What the grouping reads of n rows in the order of their priority."""
+    """What the grouping reads of n rows in the order of their priority, the first the highest."""
 
     hashes: np.ndarray
     """uint32: shingles."""
@@ -39,33 +39,30 @@ class Rows(NamedTuple):
     """uint64 of shape (n, 2): shingle bitmaps."""
     numbers: np.ndarray
     """uint32: hash of digits and model names; rows whose hashes differ are never similar."""
+    cores: Cores | None = None
+    """Texts for the edit rule."""
+    rule: Rule | None = None
+    """What makes two rows similar beside Jaccard similarity; None if nothing does."""
 
 
 class Tally(NamedTuple):
-    """What the grouping did, in pairs of rows."""
+    """What the grouping did."""
 
     candidates: int
-    """Distinct pairs that shared a bucket."""
+    """Times that a row met a kept row in a bucket."""
     compared: int
-    """Of these, pairs whose shingle sets were compared."""
+    """Distinct pairs, but for a few, whose shingle sets were compared."""
     similar: int
     """Of these, pairs found similar."""
 
 
-@njit(inline="always")
-def _may_reach(rows, row, other, threshold):
-    """Whether sizes and bitmaps let the Jaccard similarity reach ``threshold``."""
-    if rows.numbers[row] != rows.numbers[other]:
-        return False
-    size = rows.starts[row + 1] - rows.starts[row]
-    other_size = rows.starts[other + 1] - rows.starts[other]
-    most_apart = np.int64((1.0 - threshold) / (1.0 + threshold) * (size + other_size) + 1e-9)
-    return abs(size - other_size) <= most_apart and bits_apart(rows.bitmaps, row, other) <= most_apart
+class _Search(NamedTuple):
+    """How to search; a tuple of its own so that the kernel is compiled once for all settings."""
 
-
-@njit(inline="always")
-def _similarity(rows, row, other):
-    return jaccard(rows.hashes, rows.starts[row], rows.starts[row + 1], rows.starts[other], rows.starts[other + 1])
+    threshold: float
+    use_rule: bool
+    limit: int
+    connect: bool
 
 
 @njit(nogil=True, cache=True)
@@ -88,75 +85,89 @@ def _touch(keys, begin, end, table, shift, facts):
     return read
 
 
-@njit(inline="always")
-def _similar(rows, cores, use_rule, rule, threshold, row, other, floor, room, tally):
-    """Jaccard similarity of two rows if they are similar and it is at least ``floor``, else -1."""
-    if not _may_reach(rows, row, other, threshold):
-        return -1.0
-    tally[1] += 1
-    similarity = _similarity(rows, row, other)
-    if similarity < threshold or similarity < floor:
-        return -1.0
-    if use_rule and not alike(cores, row, other, rule, room):
-        return -1.0
-    tally[2] += 1
-    return similarity
+@njit(nogil=True, cache=True)
+def _may_reach(starts, bitmaps, row, other, threshold):
+    """Whether sizes and bitmaps let the Jaccard similarity of two rows reach ``threshold``."""
+    size, other_size = starts[row + 1] - starts[row], starts[other + 1] - starts[other]
+    most_apart = np.int64((1.0 - threshold) / (1.0 + threshold) * (size + other_size) + 1e-9)
+    return abs(size - other_size) <= most_apart and bits_apart(bitmaps, row, other) <= most_apart
 
 
 @njit(nogil=True, cache=True)
-def _group(rows, cores, keys, key_starts, table, threshold, use_rule, rule, limit, connect, room, parents, tally):
+def _group(rows, search, keys, key_starts, table, room, parents, tally):
+    """One pass in the order of the rows; ``parents`` comes out as each row's leader or, with ``connect``, a forest.
+
+    ``table`` is open-addressed: a slot holds a key in its upper and a row + 1 in its lower half, 0 when free. Slots
+    of one key follow each other in the order of the rows.
+    """
     count = key_starts.size - 1
     shift = np.uint32(32)
-    size = table.size
-    while size > 1:
-        size >>= 1
+    while np.int64(1) << np.int64(np.uint32(32) - shift) < table.size:
         shift -= np.uint32(1)
-    most_keys = 0
-    for row in range(count):
-        most_keys = max(most_keys, key_starts[row + 1] - key_starts[row])
-    free = np.empty(most_keys, np.int64)
-    met = np.empty(64, np.int64)
+    free = np.empty(np.max(key_starts[1:] - key_starts[:-1]), np.int64)
+    met = np.empty(REMEMBERED, np.int64)
+    # Arrays are taken out of their tuples once: handing a tuple to a function counts references of all it holds.
+    hashes, starts, bitmaps, numbers = rows.hashes, rows.starts, rows.bitmaps, rows.numbers
+    data, begins, ends = rows.cores.data, rows.cores.begins, rows.cores.ends
+    edits, classes, digits_free = rows.rule.edits, rows.rule.classes, rows.rule.digits_free
+    left, right, stack = room.left, room.right, room.stack
+    threshold, limit, use_rule, connect = search.threshold, search.limit, search.use_rule, search.connect
+    facts = rows.cores.profiles if use_rule else rows.bitmaps
+    most_apart = edits + 1
     read = np.uint64(0)
-    facts = cores.profiles if use_rule else rows.bitmaps
-    # Arrays are taken out of their tuples once: to hand a tuple to a function counts references of all it holds.
-    profiles, numbers, most_apart = cores.profiles, rows.numbers, rule.edits + 1
     for row in range(count):
-        if row & (BLOCK - 1) == 0:
+        if row % BLOCK == 0:
             read ^= _touch(keys, key_starts[row], key_starts[min(row + BLOCK, count)], table, shift, facts)
-        leader, best, checked = np.int64(-1), -1.0, 0
+        if not use_rule:
+            # The union of two sets this similar is no larger than this one by the threshold; a share of it differs.
+            most_apart = np.int64((1.0 - threshold) / threshold * (starts[row + 1] - starts[row]) + 1e-6)
+        leader, best, compared = np.int64(-1), -1.0, 0
         begin, end = key_starts[row], key_starts[row + 1]
         for at in range(begin, end):
-            key = keys[at]
-            free[at - begin] = -1
-            slot = _slot(key, shift)
-            listed, joined = 0, False
+            slot, listed, joined = _slot(keys[at], shift), 0, False
             while table[slot] != 0 and listed < limit:
-                if np.uint32(table[slot] >> np.uint64(32)) == key:
+                entry = table[slot]
+                slot = (slot + 1) & (table.size - 1)
+                if np.uint32(entry >> np.uint64(32)) == keys[at]:
                     listed += 1
-                    other = np.int64(table[slot] & np.uint64(0xFFFFFFFF)) - 1
-                    tally[0] += 1
-                    near = (
-                        numbers[other] == numbers[row]
-                        if not use_rule
-                        else bits_apart(profiles, row, other) <= most_apart
-                    )
-                    for place in range(checked):
-                        near &= met[place] != other
+                    other = np.int64(entry & np.uint64(0xFFFFFFFF)) - 1
+                    near = numbers[other] == numbers[row] and bits_apart(facts, row, other) <= most_apart
                     if near:
-                        if checked < met.size:
-                            met[checked] = other
-                            checked += 1
-                        similarity = _similar(
-                            rows, cores, use_rule, rule, threshold, row, other, -1.0 if connect else best, room, tally
-                        )
-                        if similarity > best or (similarity == best and other < leader):
+                        for place in range(compared):
+                            near &= met[place] != other
+                    if near:
+                        if compared < REMEMBERED:
+                            met[compared] = other
+                            compared += 1
+                        if not _may_reach(starts, bitmaps, row, other, threshold):
+                            continue
+                        similarity = jaccard(hashes, starts[row], starts[row + 1], starts[other], starts[other + 1])
+                        tally[1] += 1
+                        better = similarity > best or (similarity == best and other < leader)
+                        if similarity < threshold or not (better or connect):
+                            continue
+                        if use_rule and not alike(
+                            data,
+                            begins[row],
+                            ends[row],
+                            begins[other],
+                            ends[other],
+                            edits,
+                            classes,
+                            digits_free,
+                            left,
+                            right,
+                            stack,
+                        ):
+                            continue
+                        tally[2] += 1
+                        if better:
                             leader, best = other, similarity
-                        if connect and similarity >= 0:
+                        if connect:
                             join(parents, row, other)
                             joined = True
-                slot = (slot + 1) & (table.size - 1)
-            if listed < limit and not joined:
-                free[at - begin] = slot
+            tally[0] += listed
+            free[at - begin] = slot if listed < limit and not joined else -1
         if leader >= 0 and not connect:
             parents[row] = leader
             continue
@@ -170,56 +181,42 @@ def _group(rows, cores, keys, key_starts, table, threshold, use_rule, rule, limi
 
 
 def group(
-    rows: Rows,
-    keys: np.ndarray,
-    key_starts: np.ndarray,
-    *,
-    threshold: float,
-    rule: Rule | None,
-    cores: Cores | None,
-    limit: int,
-    connect: bool = False,
+    rows: Rows, keys: np.ndarray, key_starts: np.ndarray, *, threshold: float, limit: int, connect: bool = False
 ) -> tuple[np.ndarray, Tally]:
     """Leader of each row, int32 of length n (itself when kept), and what it took.
 
     Args:
-        rows: Rows in the order of their priority, the first the highest.
+        rows: Rows in the order of their priority.
         keys: Bucket keys, uint32, not 0; best without those that only one row has.
         key_starts: int64, n + 1: row i has ``keys[key_starts[i]:key_starts[i + 1]]``.
-        threshold: Least Jaccard similarity.
-        rule: What else makes two rows similar; None if nothing.
+        threshold: Least Jaccard similarity, above 0.
         limit: Most rows a bucket lists.
-        connect: Give connected components instead of leaders.
+        connect: Give connected components, named by their first row, instead of leaders.
     """
     count = len(key_starts) - 1
+    parents = np.arange(count, dtype=np.int32)
+    if count == 0:
+        return parents, Tally(0, 0, 0)
     size = 16
     while size * 3 < keys.size * 4:
         size *= 2
-    table = np.zeros(size, np.uint64)
-    any_cores = cores if cores is not None else _no_cores()
-    room = make_room(any_cores)
-    parents = np.arange(count, dtype=np.int32)
+    search = _Search(threshold - 1e-9, rows.rule is not None, limit, connect)
+    if rows.cores is None or rows.rule is None:
+        rows = rows._replace(cores=_NO_CORES, rule=_NO_RULE)
     tally = np.zeros(3, np.int64)
-    any_rule = rule if rule is not None else _no_rule()
-    _group(
-        rows, any_cores, keys, key_starts, table, threshold - 1e-9, rule is not None, any_rule, limit, connect, room, parents, tally
-    )  # fmt: skip
+    _group(rows, search, keys, key_starts, np.zeros(size, np.uint64), _room(rows), parents, tally)
     if connect:
         parents = components(count, np.arange(count, dtype=np.int32), parents)
-    return parents, Tally(*map(int, tally))
+    return parents, Tally(*tally.tolist())
 
 
-def _no_rule() -> Rule:
-    """Stands in where there is no rule, for the kernel's types."""
-    nothing = np.zeros(1, np.int32)
-    return Rule(np.zeros(1, np.uint8), *(nothing,) * 6, 0, False)
+def _room(rows: Rows) -> Room:
+    assert rows.cores is not None
+    return make_room(rows.cores)
 
 
-def _no_cores() -> Cores:
-    return Cores(
-        np.zeros(1, np.uint8),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int32),
-        np.zeros((1, 2), np.uint64),
-    )
+# They stand in where there is no rule, for the kernel's types.
+_NOTHING = np.zeros(1, np.int32)
+_NO_RULE = Rule(np.zeros(1, np.uint8), _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, False)
+_NO_TEXT = np.zeros(1, np.int64)
+_NO_CORES = Cores(np.zeros(1, np.uint8), _NO_TEXT, _NO_TEXT, _NOTHING, np.zeros((1, 2), np.uint64))

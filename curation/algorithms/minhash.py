@@ -17,7 +17,7 @@ from numba import njit
 from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.shingles import Shingles
 
-__all__ = ["choose_bands", "collision_probability", "permutations", "signatures", "write_band_keys"]
+__all__ = ["band_keys", "choose_bands", "collision_probability", "permutations", "signatures", "write_band_keys"]
 
 ROWS_PER_CHUNK = 16_384
 
@@ -118,3 +118,11 @@ def write_band_keys(
     a, b = permutations(bands * rows, seed)
     chunks = spans(len(places), ROWS_PER_CHUNK)
     run_chunks(lambda first, last: _band_key_rows(*sets, first, last, bands, a, b, out, places), chunks, workers)
+
+
+def band_keys(sets: Shingles, bands: int, rows: int, *, seed: int = 1, workers: int | None = None) -> np.ndarray:
+    """Hash of each band of each row's signature, uint32 of shape (``bands``, n)."""
+    count = len(sets.starts) - 1
+    keys = np.empty(count * bands, np.uint32)
+    write_band_keys(sets, bands, rows, keys, np.arange(count) * bands, seed=seed, workers=workers)
+    return np.ascontiguousarray(keys.reshape(count, bands).T)

@@ -7,7 +7,8 @@ even a single letter a shingle, so no text is without one. Shingles are 32-bit h
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -127,8 +128,10 @@ def _shingle_rows(data, text_starts, first, last, longest, out, base, sizes):
     return to
 
 
-def shingles(norms: pa.LargeStringArray, workers: int | None = None) -> Shingles:
-    """Shingle sets of normal forms, without nulls."""
+def shingles(
+    norms: pa.LargeStringArray, workers: int | None = None, allocate: Callable[[int, Any], np.ndarray] = np.empty
+) -> Shingles:
+    """Shingle sets of normal forms, without nulls; ``allocate`` gives the array of the hashes."""
     data, text_starts = buffers(norms)
     rows = len(norms)
     # A row has at most one shingle more than bytes; chunks leave gaps that are closed below.
@@ -136,7 +139,7 @@ def shingles(norms: pa.LargeStringArray, workers: int | None = None) -> Shingles
     lengths = np.diff(text_starts)
     longest = [int(lengths[first:last].max()) for first, last in chunks]
     bases = [int(text_starts[first] - text_starts[0]) + first for first, _ in chunks]
-    out = np.empty(int(text_starts[-1] - text_starts[0]) + rows, np.uint32)
+    out = allocate(int(text_starts[-1] - text_starts[0]) + rows, np.uint32)
     sizes = np.zeros(rows, np.int64)
 
     def work(first: int, last: int) -> int:

@@ -224,6 +224,15 @@ class Plans:
         optional = plan.optional if plan else ()
         return tuple(tool for tool in tools if tool not in optional)
 
+    def reachable(self, node_id: str) -> frozenset[str]:
+        """Every tool that some query labelled ``node_id`` may need: those of its plan and of the rules for it."""
+        plan = self.of(node_id)
+        tools = {step.tool for step in plan.steps} if plan else set()
+        for rule in self.rules:
+            if not rule.nodes or any(node_id == node or node_id.startswith(f"{node}.") for node in rule.nodes):
+                tools |= {new for old, new in rule.use if old in tools} | {step.tool for step in rule.add}
+        return frozenset(tools)
+
     @cached_property
     def feeders(self) -> dict[str, frozenset[str]]:
         """Tool to the tools whose answers it takes."""

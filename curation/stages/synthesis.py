@@ -116,13 +116,15 @@ def _write_round(writer: Any, chains: list[Any], places: np.ndarray, tries: np.n
     from curation.algorithms.normalise import normalise_one, query_ids
     from curation.algorithms.spread import round_robin
     from curation.teachers.checks import Checked
-    from curation.teachers.embedded.writer import TRIES
+    from curation.teachers.embedded.writer import TRIES, Order
 
+    orders = [
+        Order(chain, int(count), examples, int(first))
+        for (chain, _, examples), count, first in zip(chains, places, tries, strict=True)
+    ]
+    tries += TRIES * places
     written, owner = [], []
-    for number, (chain, _, examples) in enumerate(chains):
-        count = int(places[number])
-        queries = writer.write(chain, count, examples, first=int(tries[number]))
-        tries[number] += TRIES * count
+    for number, queries in enumerate(writer.write(orders)):
         written += queries
         owner += [number] * len(queries)
     norms = [normalise_one(query.text) for query in written]

@@ -6,7 +6,7 @@ The checks in their order; the first that fails ends them:
 2. ``lexical_duplicate``: not the normal form or a near-duplicate of an observed query or of a written one before it;
 3. ``semantic_duplicate``: not as close in meaning to an observed query of its bucket <primary, secondary>, or to a
    written one before it, as queries of the log that stand for each other;
-4. ``annotation``: labelled afresh, its primary leaf is one whose plan has to do with the chain;
+4. ``annotation``: labelled afresh, its primary leaf is one that was meant, or whose queries may need its tools;
 5. ``executable``: the tool plan simulated from the fresh labels uses exactly the tools of the chain.
 
 A query that the teacher could not label has no bucket: it goes from the second check to the fourth and fails there.
@@ -23,8 +23,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from curation.algorithms.labels import bucket_name
 from curation.algorithms.chains import Chain
+from curation.algorithms.labels import bucket_name
 from curation.teachers.embedded.scorer import INPUT_COLUMNS, PlanScorer
 from curation.teachers.embedded.writer import Written, chain_of, well_formed
 
@@ -218,9 +218,7 @@ class Checks:
         if row.labels["error"] is not None:
             return f"could not be labelled: {row.labels['error']}"
         primary = row.labels["primary"]
-        plan = self._plans.of(primary)
-        tools = {step.tool for step in plan.steps} if plan else set()
-        if primary in meant or tools & set(row.written.chain):
+        if primary in meant or self._plans.reachable(primary) & set(row.written.chain):
             return None
         return f"labelled {primary}, which needs none of the tools"
 

@@ -89,6 +89,8 @@ rules:
     assert plans.removal("find") == ("find", "read")
     assert plans.removal("go") == ("go",)
     assert plans.essential("ask", ("find", "go")) == ("go",)
+    assert plans.reachable("ask") == {"find", "go", "read"}
+    assert plans.reachable("do") == {"read"}
 
 
 def test_a_node_without_a_plan_takes_that_of_its_nearest_ancestor(tmp_path: Path) -> None:

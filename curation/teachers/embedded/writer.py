@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from curation.algorithms.chains import Chain
+from curation.algorithms.normalise import normalise_one
 from curation.domain.grammar import Grammar, Need, slots_of
 from curation.teachers.embedded.scorer import PlanScorer
 
 if TYPE_CHECKING:
     from curation.domain.model import Domain
 
-__all__ = ["Example", "GrammarWriter", "Written", "chain_of", "well_formed"]
+__all__ = ["Example", "GrammarWriter", "Order", "Written", "chain_of", "well_formed"]
 
 PROBES = 4
 """Renderings of a sequence of needs that tell which chains it can need."""
 
 TRIES = 6
-"""Renderings per query asked for, before the writer gives up."""
+"""Renderings for each query wanted."""
 
 EXAMPLES = 3
 """Observed queries a written one is modelled on."""
@@ -37,7 +38,8 @@ EXAMPLES = 3
 HARVESTED_OF_TEN = 7
 """Of ten slots for which the examples offer a filler, how many take it."""
 
-_LONGEST = 160
+_LONGEST = 220
+_LONGEST_HAN = 110
 _REPEATED = re.compile(r"(\w{2,}?)\1{1,}")
 _CONSTRAINTS = pl.List(
     pl.Struct({"dimension": pl.String, "value": pl.String, "text": pl.String, "start": pl.Int32, "end": pl.Int32})
@@ -50,6 +52,23 @@ class Example(NamedTuple):
     query_id: int
     text: str
     lang: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """Queries wanted for a chain.
+
+    Attributes:
+        chain: The tools; their order does not matter.
+        count: Queries wanted.
+        examples: Observed queries to model on; their place names and the like fill slots.
+        first: Number of the first try; go on from an earlier order by passing ``first + TRIES * count`` of it.
+    """
+
+    chain: Chain
+    count: int
+    examples: Sequence[Example] = ()
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,9 +91,9 @@ def well_formed(text: str, norm: str, lang: str) -> str | None:
     """What is wrong with a written query as text; None for a good one."""
     if "{" in text or "}" in text:
         return "a slot was left open"
-    if not 4 <= len(norm) <= _LONGEST:
-        return f"{len(norm)} characters"
     has_han = any("\u4e00" <= char <= "\u9fff" for char in norm)
+    if not 4 <= len(norm) <= (_LONGEST_HAN if has_han else _LONGEST):
+        return f"{len(norm)} characters"
     if (lang in ("zh", "ja")) != has_han:
         return f"not written like {lang}"
     repeated = _REPEATED.search(norm) if has_han else re.search(r"\b(\w+) \1\b", norm)
@@ -102,34 +121,36 @@ class GrammarWriter:
         """Every chain that some sequence of needs can need, sorted."""
         return sorted({chain for chains in self._chains.values() for chain in chains})
 
-    def write(self, chain: Chain, count: int, examples: Sequence[Example], first: int = 0) -> list[Written]:
-        """Up to ``count`` different queries that need exactly the tools of ``chain``.
+    def write(self, orders: Sequence[Order]) -> list[list[Written]]:
+        """For each order up to ``count`` different queries that need exactly the tools of its chain."""
+        drafts: list[Written] = []
+        owners: list[int] = []
+        for number, order in enumerate(orders):
+            found = self._drafts(order)
+            drafts += found
+            owners += [number] * len(found)
+        written: list[list[Written]] = [[] for _ in orders]
+        for number, draft, tools in zip(owners, drafts, self._meant_chains(drafts), strict=True):
+            if set(tools) == set(draft.chain) and len(written[number]) < orders[number].count:
+                written[number].append(draft)
+        return written
 
-        Args:
-            chain: The tools; their order does not matter.
-            count: Queries wanted.
-            examples: Observed queries to model on; their place names and the like fill slots.
-            first: Number of the first try; go on from an earlier call by passing another.
-        """
-        variants = self._variants.get(frozenset(chain), [])
-        if not variants or not count:
-            return []
+    def _drafts(self, order: Order) -> list[Written]:
+        """Different well-formed renderings of sequences of needs that can need the chain."""
+        variants = self._variants.get(frozenset(order.chain), [])
         by_lang: dict[str, list[Example]] = {}
-        for example in examples:
+        for example in order.examples:
             by_lang.setdefault(example.lang, []).append(example)
         drafts: dict[str, Written] = {}
-        for number in range(first, first + TRIES * count):
-            key = f"{'+'.join(sorted(chain))}|{number}"
+        for number in range(order.first, order.first + TRIES * order.count) if variants else ():
+            key = f"{'+'.join(sorted(order.chain))}|{number}"
             lang, needs = variants[self._pick(len(variants), key, "variant")]
             models = self._models(by_lang.get(lang, []), key)
             text = self._render(lang, needs, key, self._harvest(lang, models))
-            drafts.setdefault(
-                text, Written(text, lang, chain, needs, tuple(sorted(model.query_id for model in models)))
-            )
-        found = self._meant_chains(list(drafts.values()))
-        wanted = frozenset(chain)
-        fitting = [draft for draft, tools in zip(drafts.values(), found, strict=True) if frozenset(tools) == wanted]
-        return fitting[:count]
+            if text not in drafts and well_formed(text, normalise_one(text), lang) is None:
+                parents = tuple(sorted(model.query_id for model in models))
+                drafts[text] = Written(text, lang, order.chain, needs, parents)
+        return list(drafts.values())
 
     @cached_property
     def _chains(self) -> dict[tuple[str, tuple[str, ...]], tuple[Chain, ...]]:
@@ -158,8 +179,6 @@ class GrammarWriter:
 
     def _meant_chains(self, drafts: list[Written]) -> list[Chain]:
         """The chain of each draft under the labels it was written for; empty where it would be unsolvable."""
-        from curation.algorithms.normalise import normalise_one
-
         needs = [[self.grammar.needs[name] for name in draft.needs] for draft in drafts]
         rows = pl.DataFrame(
             {

@@ -19,7 +19,8 @@ import numpy as np
 from numba import njit
 
 from curation.algorithms.components import components, join
-from curation.algorithms.edit import Cores, Room, Rule, alike, make_room
+from curation.algorithms.cores import Cores
+from curation.algorithms.edit import Room, Rule, alike, make_room
 from curation.algorithms.shingles import bits_apart, jaccard
 
 __all__ = ["Rows", "Tally", "group"]
@@ -216,7 +217,6 @@ def _room(rows: Rows) -> Room:
 
 
 # They stand in where there is no rule, for the kernel's types.
-_NOTHING = np.zeros(1, np.int32)
-_NO_RULE = Rule(np.zeros(1, np.uint8), _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, False)
+_NO_RULE = Rule(np.zeros(1, np.uint8), 0, False)
 _NO_TEXT = np.zeros(1, np.int64)
-_NO_CORES = Cores(np.zeros(1, np.uint8), _NO_TEXT, _NO_TEXT, _NOTHING, np.zeros((1, 2), np.uint64))
+_NO_CORES = Cores(np.zeros(1, np.uint8), _NO_TEXT, _NO_TEXT, np.zeros(1, np.int32), np.zeros((1, 2), np.uint64))

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.algorithms.buckets import drop_lonely
+from curation.algorithms.cores import cores
 from curation.algorithms.courtesy import COURTESY
 from curation.algorithms.digits import number_hashes
-from curation.algorithms.edit import EDIT_LENGTH, cores, make_rule
+from curation.algorithms.edit import EDIT_LENGTH, make_rule
 from curation.algorithms.leaders import Rows, Tally, group
 from curation.algorithms.minhash import choose_bands, write_band_keys
 from curation.algorithms.neighbours import LONGEST, count_neighbour_keys, write_neighbour_keys
@@ -136,8 +137,8 @@ def lexical_groups(
     norms = norms.take(pa.array(order))
 
     sets = shingles(norms, workers, allocate)
-    rule = None if edits is None else make_rule(edits, courtesy, digits_free=digits == "ignore")
-    texts = None if rule is None else cores(norms, rule, workers)
+    rule = None if edits is None else make_rule(edits, digits_free=digits == "ignore")
+    texts = None if rule is None else cores(norms, courtesy, workers)
     numbers = number_hashes(norms, workers) if digits == "content" else np.zeros(len(norms), np.uint32)
     rows = Rows(*sets, bitmaps(sets, workers), numbers, texts, rule)
     keys, starts = bucket_keys(rows, bands, workers, allocate)

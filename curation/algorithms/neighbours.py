@@ -13,18 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from curation.algorithms.edit import (
-    CJK,
-    DIGIT,
-    LETTER,
-    PARTICLE,
-    SHORT_CJK,
-    SPACE,
-    Cores,
-    Rule,
-    char_class,
-    decode_all,
-)
+from curation.algorithms.cores import Cores, decode_all
+from curation.algorithms.edit import CJK, DIGIT, LETTER, PARTICLE, SHORT_CJK, SPACE, Rule, char_class
 from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.shingles import mix64
 

@@ -1,21 +1,15 @@
 """Near neighbours by sign random projections: which rows keep none within the threshold before them.
 
-Rows whose angle is small agree on most signs of random projections (Charikar 2002). The signs are cut into bands;
-rows that share a band are candidates, a Hamming filter of 512, then of 1,024 bits drops most of them, an exact
-product decides the rest.
+The signs of a row (:mod:`curation.algorithms.signs`) are cut into bands; rows that share a band are candidates, a
+Hamming filter of 512, then of 1,024 signs drops most of them, an exact product decides the rest.
 
-Two things differ from the usual construction. The projections are three rounds of random sign flips and a
-Walsh-Hadamard transform (as in cross-polytope hashing; Andoni et al. 2015, section 5): far cheaper than a matrix
-product, and made of float additions in one fixed order, so that no sign depends on threads or BLAS. And no list of
-pairs is ever built: rows come in order of priority, halves are solved one after the other, and a row is compared with
-*kept* rows only, so that fifty thousand copies cost fifty thousand comparisons and memory does not depend on how
-dense the data are.
+No list of pairs is ever built: rows come in order of priority, halves are solved one after the other, and a row is
+compared with *kept* rows only. So fifty thousand copies cost fifty thousand comparisons, and memory does not
+depend on how dense the data are.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,181 +17,14 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from curation.algorithms.parallel import run_chunks, spans
+from curation.algorithms.parallel import run_chunks
+from curation.algorithms.signs import FILTER_BITS, Sketch
 from curation.algorithms.vectors import FixedRows, dot, step
 
-__all__ = ["Sketch", "kept_rows", "nearest_kept", "plan", "sketch"]
+__all__ = ["kept_rows", "nearest_kept"]
 
-CODE_BITS = 1024
-FILTER_BITS = 512
-"""Signs compared first; what passes is compared in all of them before a product is worth its memory traffic."""
-
-
-_SPAN = 8192  # rows a thread takes at a time
-_LANES = 64  # rows transformed together, side by side: long runs of equal work for vector registers
-_ROUNDS = 3
 _LEAF = 2048  # below this comparing all codes is cheaper than sorting bands
-_MAX_BANDS = 128
-_MAX_BITS = 16
-_RECALL = 0.999
 _TASKS = 8  # groups of bands that run side by side; each has results of its own, so more would cost memory
-_SIGMAS = 3.5
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """Signs of every row, and the limits that belong to them."""
-
-    keys: NDArray[np.uint16]
-    """uint16[n, bands]: ``bits`` signs each."""
-    columns: NDArray[np.uint16]
-    """uint16[bands, n]: the same, for going through one band."""
-    filters: NDArray[np.uint64]
-    """uint64[n, 8]: the first 512 signs; a cache line, as are the others."""
-    codes: NDArray[np.uint64]
-    """uint64[n, 8]: the next 512 signs."""
-    bits: int
-    enough: tuple[int, ...]
-    """Bands needed where only so many bits of their keys are used."""
-    most_different: tuple[int, int]
-    """How many signs of the filters, and of filters and codes, may differ for a close pair."""
-
-
-def _angle(threshold: float) -> float:
-    """Share of random hyperplanes that part two vectors at the threshold; at 1 a little is left for rounding."""
-    return math.acos(min(threshold, 0.9999)) / math.pi
-
-
-def bands_for(bits: int, threshold: float, recall: float = _RECALL) -> int:
-    """Bands of ``bits`` signs that a pair exactly at ``threshold`` needs to share one with chance ``recall``."""
-    return math.ceil(math.log(1 - recall) / math.log(1 - (1 - _angle(threshold)) ** bits))
-
-
-def plan(n: int, threshold: float) -> tuple[int, int]:
-    """Bits per band and number of bands for ``n`` rows.
-
-    Going through a band costs more than a comparison of signs, so the bands are few and their keys short: some 64
-    rows a key. There are at most 128 bands.
-    """
-    bits = min(_MAX_BITS, max(4, round(math.log2(max(n, 1))) - 6))
-    while bits > 1 and bands_for(bits, threshold) > _MAX_BANDS:
-        bits -= 1
-    return bits, bands_for(bits, threshold)
-
-
-def sketch(rows: FixedRows, threshold: float, *, seed: int, workers: int = 1) -> Sketch:
-    """Signs of ``rows`` for finding pairs with cosine at or above ``threshold``.
-
-    Args:
-        rows: int32[n, d] of :func:`~curation.algorithms.vectors.to_fixed`.
-        threshold: cosine in (0, 1].
-        seed: of the projections.
-        workers: threads; they do not change the result.
-    """
-    n, d = rows.shape
-    bits, bands = plan(n, threshold)
-    width = max(64, 1 << (d - 1).bit_length())
-    repeats = -(-max(bits * bands, CODE_BITS) // width)
-    # The raw stream of a bit generator never changes; what numpy's distributions make of it may.
-    raw = np.random.PCG64(seed).random_raw(repeats * _ROUNDS * width)
-    signs = ((raw >> np.uint64(63)).astype(np.float32) * 2 - 1).reshape(repeats, _ROUNDS, width)
-    keys = np.empty((n, bands), dtype=np.uint16)
-    columns = np.empty((bands, n), dtype=np.uint16)
-    filters = np.empty((n, FILTER_BITS // 64), dtype=np.uint64)
-    codes = np.empty((n, (CODE_BITS - FILTER_BITS) // 64), dtype=np.uint64)
-    known = (rows, signs, bits, keys, columns, filters, codes)
-    run_chunks(lambda first, last: _signs(first, last, *known), spans(n, _SPAN), workers)
-    enough = tuple(min(bands, bands_for(max(1, size), threshold)) for size in range(bits + 1))
-    most_different = (_most(FILTER_BITS, threshold), _most(CODE_BITS, threshold))
-    return Sketch(keys, columns, filters, codes, bits, enough, most_different)
-
-
-def _most(size: int, threshold: float) -> int:
-    """Bits of ``size`` that differ at the threshold at most, but for one pair in four thousand."""
-    differ = _angle(threshold)
-    return math.ceil(size * differ + _SIGMAS * math.sqrt(size * differ * (1 - differ)))
-
-
-@njit(cache=True, nogil=True)
-def _two(p: NDArray[np.float32], q: NDArray[np.float32]) -> None:
-    for c in range(len(p)):
-        a, b = p[c], q[c]
-        p[c], q[c] = a + b, a - b
-
-
-@njit(cache=True, nogil=True)
-def _four(p: NDArray[np.float32], q: NDArray[np.float32], r: NDArray[np.float32], s: NDArray[np.float32]) -> None:
-    for c in range(len(p)):
-        a, b, d, e = p[c] + q[c], p[c] - q[c], r[c] + s[c], r[c] - s[c]
-        p[c], q[c], r[c], s[c] = a + d, b + e, a - d, b - e
-
-
-@njit(cache=True, nogil=True)
-def _transform(block: NDArray[np.float32]) -> None:
-    """Walsh-Hadamard transform of each column of float32[width, lanes], in place, two of its stages at a time."""
-    width, h = block.shape[0], 1
-    while 4 * h <= width:
-        for at in range(0, width, 4 * h):
-            _four(
-                block[at : at + h].reshape(-1),
-                block[at + h : at + 2 * h].reshape(-1),
-                block[at + 2 * h : at + 3 * h].reshape(-1),
-                block[at + 3 * h : at + 4 * h].reshape(-1),
-            )
-        h *= 4
-    if h < width:
-        _two(block[:h].reshape(-1), block[h:].reshape(-1))
-
-
-@njit(cache=True, nogil=True)
-def _signs(
-    start: int,
-    stop: int,
-    rows: FixedRows,
-    signs: NDArray[np.float32],
-    bits: int,
-    keys: NDArray[np.uint16],
-    columns: NDArray[np.uint16],
-    filters: NDArray[np.uint64],
-    codes: NDArray[np.uint64],
-) -> None:
-    d = rows.shape[1]
-    repeats, rounds, width = signs.shape
-    bands = keys.shape[1]
-    used = bits * bands
-    for first in range(start, stop, _LANES):
-        lanes = min(_LANES, stop - first)
-        block = np.empty((width, _LANES), dtype=np.float32)
-        # Lanes side by side, as in the block, so that gathering signs is vector work as well.
-        key = np.zeros((bands, _LANES), dtype=np.uint32)
-        code = np.zeros((CODE_BITS // 64, _LANES), dtype=np.uint64)
-        for repeat in range(repeats):
-            block[d:] = 0
-            for lane in range(_LANES):
-                row = first + min(lane, lanes - 1)
-                for c in range(d):
-                    block[c, lane] = np.float32(rows[row, c]) * signs[repeat, 0, c]
-            _transform(block)
-            for r in range(1, rounds):
-                for c in range(width):
-                    for lane in range(_LANES):
-                        block[c, lane] *= signs[repeat, r, c]
-                _transform(block)
-            for c in range(width):
-                p = repeat * width + c
-                if p < CODE_BITS:
-                    for lane in range(_LANES):
-                        code[p // 64, lane] |= np.uint64(block[c, lane] > 0) << np.uint64(p % 64)
-                if p < used:
-                    for lane in range(_LANES):
-                        key[p // bits, lane] |= np.uint32(block[c, lane] > 0) << np.uint32(p % bits)
-        for lane in range(lanes):
-            for band in range(bands):
-                keys[first + lane, band] = columns[band, first + lane] = key[band, lane]
-            for w in range(FILTER_BITS // 64):
-                filters[first + lane, w] = code[w, lane]
-            for w in range(FILTER_BITS // 64, CODE_BITS // 64):
-                codes[first + lane, w - FILTER_BITS // 64] = code[w, lane]
 
 
 def _count_ones(typingctx: Any, x: Any) -> Any:
@@ -387,7 +214,7 @@ def kept_rows(rows: FixedRows, marks: Sketch, least: int, *, workers: int = 1) -
 
     Args:
         rows: int32[n, d] of :func:`~curation.algorithms.vectors.to_fixed`, best first.
-        marks: their :func:`sketch`.
+        marks: their :func:`~curation.algorithms.signs.sketch`.
         least: smallest product that counts as close.
         workers: threads; they do not change the result.
 

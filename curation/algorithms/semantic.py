@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from curation.algorithms import products, projections
 from curation.algorithms.parallel import run_chunks, spans
+from curation.algorithms.signs import sketch
 from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, blas_threads, cosine, to_fixed
 
 __all__ = ["TOLERANCE", "Method", "semantic_groups"]
@@ -124,7 +125,7 @@ def _group(
             kept = products.kept_rows(rows, least)
         choice = np.full(int((~kept).sum()), -1, dtype=np.int64)
     elif method == "projections":
-        marks = projections.sketch(rows, threshold, seed=seed, workers=workers)
+        marks = sketch(rows, threshold, seed=seed, workers=workers)
         kept = projections.kept_rows(rows, marks, least, workers=workers)
         sides = np.flatnonzero(kept), np.flatnonzero(~kept)
         choice = projections.nearest_kept(rows, marks, least, *sides, workers=workers)

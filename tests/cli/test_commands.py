@@ -197,11 +197,8 @@ def test_review_writes_proposals_once_and_checks_what_comes_back(workspace):
     file = workspace / "review" / "seeds.csv"
     fails(curate("review", workspace), "is there already")
     assert "with a primary leaf" in curate("review", workspace, "--check", file).stdout
-    lines = file.read_text().splitlines()
-    header = lines[0].split(",")
-    cells = lines[1].split(",")
-    cells[header.index("primary")] = "no.such.leaf"
-    file.write_text("\n".join([lines[0], ",".join(cells)]) + "\n")
+    labels = pl.read_csv(file, infer_schema=False)
+    labels.head(1).with_columns(primary=pl.lit("no.such.leaf")).write_csv(file)
     fails(curate("review", workspace, "--check", file), "line 2", "no.such.leaf")
 
 

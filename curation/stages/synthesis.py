@@ -113,7 +113,7 @@ def _observed(ctx: Context) -> Any:
 
 def _write_round(writer: Any, chains: list[Any], places: np.ndarray, tries: np.ndarray, known: set[int]) -> list[Any]:
     """Write ``places`` queries for each chain; one turn of the chains after the other, none written before."""
-    from curation.algorithms.normalise import normalise_one, query_ids
+    from curation.algorithms.normalise import normalise, query_ids
     from curation.algorithms.spread import round_robin
     from curation.teachers.checks import Checked
     from curation.teachers.embedded.writer import TRIES, Order
@@ -127,8 +127,8 @@ def _write_round(writer: Any, chains: list[Any], places: np.ndarray, tries: np.n
     for number, queries in enumerate(writer.write(orders)):
         written += queries
         owner += [number] * len(queries)
-    norms = [normalise_one(query.text) for query in written]
-    ids = query_ids(pa.array(norms, pa.large_string())).tolist()
+    forms = normalise(pa.array([query.text for query in written], pa.large_string()))
+    norms, ids = forms.to_pylist(), query_ids(forms).tolist()
     batch = []
     for index in round_robin(owner, np.zeros(len(owner), dtype=np.int64), len(owner)).tolist():
         if norms[index] and ids[index] not in known:

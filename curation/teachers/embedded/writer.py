@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from curation.algorithms.chains import Chain
-from curation.algorithms.normalise import normalise_one
 from curation.domain.grammar import Grammar, Need, slots_of
 from curation.teachers.embedded.scorer import PlanScorer
 
@@ -129,14 +128,16 @@ class GrammarWriter:
             found = self._drafts(order)
             drafts += found
             owners += [number] * len(found)
+        norms = _normal_forms(drafts)
+        good = [well_formed(draft.text, norm, draft.lang) is None for draft, norm in zip(drafts, norms, strict=True)]
         written: list[list[Written]] = [[] for _ in orders]
-        for number, draft, tools in zip(owners, drafts, self._meant_chains(drafts), strict=True):
-            if set(tools) == set(draft.chain) and len(written[number]) < orders[number].count:
+        for number, draft, form, tools in zip(owners, drafts, good, self._meant_chains(drafts, norms), strict=True):
+            if form and set(tools) == set(draft.chain) and len(written[number]) < orders[number].count:
                 written[number].append(draft)
         return written
 
     def _drafts(self, order: Order) -> list[Written]:
-        """Different well-formed renderings of sequences of needs that can need the chain."""
+        """Different renderings of sequences of needs that can need the chain."""
         variants = self._variants.get(frozenset(order.chain), [])
         by_lang: dict[str, list[Example]] = {}
         for example in order.examples:
@@ -147,9 +148,8 @@ class GrammarWriter:
             lang, needs = variants[self._pick(len(variants), key, "variant")]
             models = self._models(by_lang.get(lang, []), key)
             text = self._render(lang, needs, key, self._harvest(lang, models))
-            if text not in drafts and well_formed(text, normalise_one(text), lang) is None:
-                parents = tuple(sorted(model.query_id for model in models))
-                drafts[text] = Written(text, lang, order.chain, needs, parents)
+            parents = tuple(sorted(model.query_id for model in models))
+            drafts.setdefault(text, Written(text, lang, order.chain, needs, parents))
         return list(drafts.values())
 
     @cached_property
@@ -162,7 +162,8 @@ class GrammarWriter:
             for number in range(PROBES)
         ]
         found: dict[tuple[str, tuple[str, ...]], dict[Chain, None]] = {}
-        chains = self._meant_chains([draft for _, _, draft in probes])
+        drafts = [draft for _, _, draft in probes]
+        chains = self._meant_chains(drafts, _normal_forms(drafts))
         for (lang, needs, _), chain in zip(probes, chains, strict=True):
             if chain:
                 found.setdefault((lang, needs), {})[chain] = None
@@ -177,14 +178,14 @@ class GrammarWriter:
                 variants.setdefault(tools, []).append(variant)
         return variants
 
-    def _meant_chains(self, drafts: list[Written]) -> list[Chain]:
+    def _meant_chains(self, drafts: list[Written], norms: list[str]) -> list[Chain]:
         """The chain of each draft under the labels it was written for; empty where it would be unsolvable."""
         needs = [[self.grammar.needs[name] for name in draft.needs] for draft in drafts]
         rows = pl.DataFrame(
             {
                 "query_id": pl.Series(range(len(drafts)), dtype=pl.UInt64),
                 "text": pl.Series([draft.text for draft in drafts], dtype=pl.String),
-                "norm": pl.Series([normalise_one(draft.text) for draft in drafts], dtype=pl.String),
+                "norm": pl.Series(norms, dtype=pl.String),
                 "primary": pl.Series([meant[0].leaf for meant in needs], dtype=pl.String),
                 "secondary": pl.Series([_further_leaves(meant) for meant in needs], dtype=pl.List(pl.String)),
                 "constraints": pl.Series([[]] * len(drafts), dtype=_CONSTRAINTS),
@@ -250,6 +251,14 @@ class GrammarWriter:
         """A number below ``count`` that only seed and key decide."""
         digest = hashlib.blake2b("|".join((str(self._seed), *key)).encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") % count
+
+
+def _normal_forms(drafts: list[Written]) -> list[str]:
+    import pyarrow as pa
+
+    from curation.algorithms.normalise import normalise
+
+    return normalise(pa.array([draft.text for draft in drafts], pa.large_string())).to_pylist()
 
 
 def _further_leaves(needs: list[Need]) -> list[str]:

@@ -13,7 +13,7 @@ words (``please``, ``帮我``, ``谢谢`` ...) are taken off both ends,
   - in alphabetic scripts, at most one such edit a word and one substitution in all: a letter more or less in a word
     of 4 letters (6 if it is the word's first), neighbours swapped in a word of 4, a substitution in a word of 5, but
     not of its first or last letter: names and endings differ there, slips rarely do. A word and the space after it
-    may swap a letter;
+    may swap a letter. Where the word is all there is, it must have 8 letters for any of these;
   - in Chinese, Japanese and Korean, a particle more or less (``的``, ``吗``, ``の`` ...), or another character where
     the shorter text has 8, unless it is one that turns meaning: numerals, negations, directions. No character is ever
     replaced by another, for one character is half a word: 北京 is not 南京;
@@ -53,7 +53,8 @@ TURNING = (
 )
 
 LETTER, CJK, PARTICLE, TURN, DIGIT, SPACE, SIGN = range(7)
-SHORT_INSERT, FIRST_INSERT, SHORT_SWAP, SHORT_SUBSTITUTE, SHORT_CJK, EDIT_LENGTH = 4, 6, 4, 5, 8, 8
+SHORT_INSERT, FIRST_INSERT, SHORT_SWAP, SHORT_SUBSTITUTE, SHORT_ALONE = 4, 6, 4, 5, 8
+SHORT_CJK, EDIT_LENGTH = 8, 8
 MOST_EDITS = 3
 
 
@@ -115,18 +116,17 @@ def char_class(code, classes):
 
 @njit(nogil=True, cache=True)
 def _word(text, at, classes, free):
-    """Start and length of the alphabetic word that holds ``text[at]``, and whether a digit or sign is in it."""
+    """Start and length of the alphabetic word that holds ``text[at]``, the length 0 if no letter of it may change."""
     start, end, protected = at, at, False
     while start > 0 and char_class(text[start - 1], classes) in (LETTER, DIGIT, SIGN):
         start -= 1
+    end = start
     while end < text.size and char_class(text[end], classes) in (LETTER, DIGIT, SIGN):
         kind = char_class(text[end], classes)
         protected |= kind == SIGN or (kind == DIGIT and not free)
         end += 1
-    for place in range(start, at):
-        kind = char_class(text[place], classes)
-        protected |= kind == SIGN or (kind == DIGIT and not free)
-    return start, end - start, protected
+    alone = end - start == text.size and text.size < SHORT_ALONE
+    return start, 0 if protected or alone else end - start
 
 
 @njit(nogil=True, cache=True)
@@ -141,8 +141,8 @@ def _may_insert(longer, at, shorter, classes, free):
         return shorter.size >= SHORT_CJK
     if kind != LETTER:
         return False
-    start, size, protected = _word(longer, at, classes, free)
-    return not protected and size >= (FIRST_INSERT if at == start else SHORT_INSERT)
+    start, size = _word(longer, at, classes, free)
+    return size >= (FIRST_INSERT if at == start else SHORT_INSERT)
 
 
 @njit(nogil=True, cache=True)
@@ -152,9 +152,9 @@ def _may_substitute(left, i, right, j, classes, free):
         return free
     if kind != LETTER or other != LETTER:
         return False
-    start, size, protected = _word(left, i, classes, free)
-    other_start, other_size, other_protected = _word(right, j, classes, free)
-    if protected or other_protected or min(size, other_size) < SHORT_SUBSTITUTE:
+    start, size = _word(left, i, classes, free)
+    other_start, other_size = _word(right, j, classes, free)
+    if min(size, other_size) < SHORT_SUBSTITUTE:
         return False
     return start < i < start + size - 1 and other_start < j < other_start + other_size - 1
 
@@ -164,11 +164,11 @@ def _may_swap(text, at, other_size, classes, free):
     """Whether ``text[at]`` and its successor may change places."""
     kind, other = char_class(text[at], classes), char_class(text[at + 1], classes)
     if kind == LETTER and other == LETTER:
-        _, size, protected = _word(text, at, classes, free)
-        return not protected and size >= SHORT_SWAP
+        _, size = _word(text, at, classes, free)
+        return size >= SHORT_SWAP
     if (kind == SPACE and other == LETTER) or (kind == LETTER and other == SPACE):
-        _, _, protected = _word(text, at + (kind == SPACE), classes, free)
-        return not protected and min(text.size, other_size) >= EDIT_LENGTH
+        _, size = _word(text, at + (kind == SPACE), classes, free)
+        return size > 0 and min(text.size, other_size) >= EDIT_LENGTH
     return False
 
 

@@ -125,7 +125,7 @@ def _group(rows, search, keys, key_starts, table, room, parents, tally):
         leader, best, compared = np.int64(-1), -1.0, 0
         begin, end = key_starts[row], key_starts[row + 1]
         for at in range(begin, end):
-            slot, listed, joined = _slot(keys[at], shift), 0, False
+            slot, listed = _slot(keys[at], shift), 0
             while table[slot] != 0 and listed < limit:
                 entry = table[slot]
                 slot = (slot + 1) & (table.size - 1)
@@ -166,9 +166,8 @@ def _group(rows, search, keys, key_starts, table, room, parents, tally):
                             leader, best = other, similarity
                         if connect:
                             join(parents, row, other)
-                            joined = True
             tally[0] += listed
-            free[at - begin] = slot if listed < limit and not joined else -1
+            free[at - begin] = slot if listed < limit else -1
         if leader >= 0 and not connect:
             parents[row] = leader
             continue

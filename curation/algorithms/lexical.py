@@ -68,7 +68,7 @@ def default_bands(jaccard: float, edits: int | None) -> tuple[int, int]:
     """
     if edits is None:
         return choose_bands(jaccard, PERMUTATIONS, RECALL)
-    return choose_bands(jaccard + 0.22 * (1 - jaccard), 48, 0.9)
+    return choose_bands(jaccard + 0.22 * (1 - jaccard), 64, RECALL)
 
 
 def bucket_keys(

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from curation.algorithms.normalise import normalise, query_ids
+from curation.engine.recipe import Recipe
+from curation.engine.session import Session
+from curation.engine.workspace import Workspace
+from curation.stages import ingest, lexical
+from curation.stages.lexical import STAGE
+from tests.algorithms.test_lexical import noisy_log
+from tests.helpers import FakeContext
+
+
+def queries(texts: list[str]) -> pl.DataFrame:
+    """The columns of `queries` that the stage reads, for raw texts."""
+    norms = normalise(pl.Series(texts, dtype=pl.String).to_arrow(compat_level=pl.CompatLevel.oldest()))
+    counted = pl.DataFrame({"norm": pl.Series(norms)}).group_by("norm").agg(count=pl.len().cast(pl.Int64))
+    ids = query_ids(counted["norm"].to_arrow(compat_level=pl.CompatLevel.oldest()))
+    return counted.with_columns(query_id=pl.Series(ids, dtype=pl.UInt64)).sort("query_id")
+
+
+def run(given: pl.DataFrame, tmp_path: Path, params: dict[str, Any] | None = None, **options: Any) -> SimpleNamespace:
+    context = FakeContext(STAGE, {"queries": given}, params=params, scratch=tmp_path, **options).run()
+    return SimpleNamespace(
+        groups=context.out("lexical_groups"), accounts=context.accounts, metrics=context.metrics, made=context.tables
+    )
+
+
+def raw_log(size: int = 1500) -> list[str]:
+    """A log in which the n-th text comes n % 5 + 1 times."""
+    texts = noisy_log(9, size)
+    return [text for number, text in enumerate(texts) for _ in range(number % 5 + 1)]
+
+
+def test_t2_t4_repeated_rows_are_one_query_with_their_count(tmp_path):
+    found = run(queries(["cat", "dog", "cat"] + ["打开空调"] * 200 + ["open the tv"] * 200), tmp_path)
+    assert sorted(found.groups["group_count"]) == [1, 2, 200, 200]
+    assert (found.groups["representative_id"] == found.groups["query_id"]).all()
+
+
+def test_t9_the_table_names_a_kept_representative_and_the_weight_of_its_group(tmp_path):
+    given = queries(raw_log())
+    groups = run(given, tmp_path).groups
+    assert groups["query_id"].to_list() == given["query_id"].to_list()
+    kept = groups.filter(pl.col("query_id") == pl.col("representative_id"))
+    assert set(groups["representative_id"]) == set(kept["query_id"])
+    assert groups["similarity"].min() >= np.float32(0.55)
+    weights = Counter[int]()
+    for representative, count in zip(groups["representative_id"], given["count"], strict=True):
+        weights[representative] += count
+    assert groups["group_count"].to_list() == [weights[one] for one in groups["representative_id"]]
+    assert kept.height < groups.height
+
+
+def test_rows_and_weights_are_conserved(tmp_path):
+    given = queries(raw_log())
+    found = run(given, tmp_path)
+    (account,) = found.accounts
+    kept = found.groups.filter(pl.col("query_id") == pl.col("representative_id"))
+    assert account.rows_in == given.height == account.kept + account.merged
+    assert account.kept == kept.height
+    assert account.weight_in == account.weight_out == given["count"].sum() == kept["group_count"].sum()
+    assert found.metrics["candidate_pairs"] >= found.metrics["compared_pairs"] >= found.metrics["similar_pairs"]
+    assert found.metrics["similar_pairs"] >= account.merged
+    assert (
+        found.metrics["groups"]
+        == found.groups.filter(pl.col("query_id") != pl.col("representative_id"))["representative_id"].n_unique()
+    )
+
+
+def test_t10_threads_memory_and_part_sizes_change_nothing(tmp_path, monkeypatch):
+    given = queries(raw_log())
+    expected = run(given, tmp_path, workers=1).groups
+    (tmp_path / "spill").mkdir()
+    assert run(given, tmp_path / "spill", workers=3, memory=1000).groups.equals(expected)
+    assert len(list((tmp_path / "spill").iterdir())) == 2
+    monkeypatch.setattr(lexical, "ROWS_PER_PART", 400)
+    parted = run(given, tmp_path)
+    assert parted.groups.equals(expected)
+    assert len(parted.made["lexical_groups"]) == len(parted.accounts) == -(-given.height // 400)
+
+
+def test_t13_a_second_run_on_its_own_output_drops_nothing(tmp_path):
+    given = queries(raw_log())
+    groups = run(given, tmp_path).groups
+    kept = given.filter(groups["query_id"] == groups["representative_id"])
+    again = run(kept, tmp_path).groups
+    assert (again["query_id"] == again["representative_id"]).all()
+    assert again.columns == groups.columns
+
+
+@pytest.mark.parametrize(
+    ("params", "survivors"),
+    [
+        ({}, 4),
+        ({"edits": None, "jaccard": 0.45}, 3),
+        ({"digits": "ignore"}, 3),
+        ({"courtesy": ["kindly"]}, 3),
+        ({"edits": 0, "courtesy": []}, 5),
+    ],
+)
+def test_parameters_reach_the_algorithm(tmp_path, params, survivors):
+    texts = ["hotels in bremen", "hotels in bremenn", "taxi from gate 14", "taxi from gate 15"]
+    texts += ["kindly hotels in bremen"]
+    found = run(queries(texts), tmp_path, params)
+    assert found.groups["representative_id"].n_unique() == survivors
+
+
+def test_no_queries_give_an_empty_table(tmp_path):
+    found = run(queries([]), tmp_path)
+    assert found.groups.height == 0
+    assert found.accounts[0].rows_in == found.accounts[0].weight_out == 0
+
+
+def engine_run(rows: list[str], place: Path) -> Path:
+    """Ingest and lexical in the real engine; the workspace."""
+    (place / "log").mkdir(parents=True)
+    middle = len(rows) // 3
+    for number, part in enumerate((rows[:middle], rows[middle:])):
+        pl.DataFrame({"query": part}).write_parquet(place / "log" / f"{number}.parquet")
+    stages = {stage.name: stage for stage in (ingest.STAGE, STAGE)}
+    recipe = Recipe.from_dict(
+        {"log": {"path": str(place / "log"), "text": "query"}}, root=place / "work", stages=stages
+    )
+    with Session(recipe, place / "work", stages=stages) as session:
+        session.run()
+    return place / "work"
+
+
+def test_t1_t10_through_the_engine_the_order_of_the_log_changes_nothing(tmp_path):
+    rows = ["", *raw_log(400), "a", "关灯", "play"]
+    one, other = (
+        Workspace(engine_run(log, tmp_path / name)).table("lexical_groups").collect()
+        for name, log in (("forth", rows), ("back", rows[::-1]))
+    )
+    assert one.equals(other)
+    short = query_ids(pl.Series(["a", "关灯", "play"]).to_arrow(compat_level=pl.CompatLevel.oldest()))
+    assert (
+        one.filter(pl.col("query_id").is_in(short.tolist()), pl.col("query_id") == pl.col("representative_id")).height
+        == 3
+    )
+
+
+def test_importing_the_stage_compiles_and_loads_no_kernels():
+    code = "import sys, curation.stages.lexical; print('numba' in sys.modules, 'pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "False"

@@ -4,9 +4,10 @@ For each distinct signature of labels, cues and constraints the rules give a pla
 or against solvability; the rest is arithmetic over columns (``curation/algorithms/simulate.py``).
 
 *Solvability* pools what the annotation says with what the rules say, as odds: ``odds = p / (1 - p)`` of the
-annotation's ``unsolvable_confidence`` times the odds of every rule, label and empty slot that applies. A query is
-unsolvable where the pooled probability reaches the threshold and a reason is known: the annotation's where that alone
-reaches the threshold, else the rules' strongest, else the annotation's.
+annotation's ``unsolvable_confidence`` (taken as .08 to .995, so that it does not outweigh every rule) times the odds
+of every rule, label and empty slot that applies. A query is unsolvable where the pooled probability reaches the
+threshold and a reason is known: the annotation's where that alone reaches the threshold, else the rules' strongest,
+else the annotation's.
 
 *Joint optimisation* counts half a point for each dimension after the first, one for each declared pair of dimensions
 and one for each objective after the first.
@@ -57,7 +58,9 @@ INPUT_COLUMNS = (
 PLAN = pl.List(pl.Struct({"step": pl.Int32, "tool": pl.String, "depends_on": pl.List(pl.Int32)}))
 """Type of ``difficulty.tool_plan``."""
 
-_CERTAIN = 0.995  # an annotation never outweighs every rule
+# An annotation never outweighs every rule; as it knows the labels and not the tools, it weighs less where it says
+# that a query can be solved.
+_LEAST_SAID, _MOST_SAID = 0.08, 0.995
 
 
 def difficulty_of_reason(reason: pl.Expr) -> pl.Expr:
@@ -227,7 +230,7 @@ class PlanScorer:
 
     def _reasons(self, rows: pl.DataFrame, outcomes: list[Outcome], at: np.ndarray) -> pl.Series:
         """Why a row cannot be solved; null for a solvable one."""
-        said = np.clip(rows["unsolvable_confidence"].to_numpy().astype(np.float64), 1 - _CERTAIN, _CERTAIN)
+        said = np.clip(rows["unsolvable_confidence"].to_numpy().astype(np.float64), _LEAST_SAID, _MOST_SAID)
         said = np.log(said / (1 - said))
         ruled = np.array([outcome.log_odds for outcome in outcomes], dtype=np.float64)[at]
         least = math.log(self.scale.unsolvable_threshold / (1 - self.scale.unsolvable_threshold))

@@ -59,11 +59,17 @@ def _observed_chains(ctx: Context) -> tuple[dict[tuple[str, ...], int], pl.DataF
     examples = (
         chains.join(groups.filter(pl.col("query_id") == pl.col("representative_id")), on="query_id")
         .join(ctx.scan("queries", ["query_id", "lang"]), on="query_id")
-        .sort("group_count", "query_id", descending=[True, False])
-        .group_by("tools", "lang", maintain_order=True)
-        .head(_EXAMPLES)
-        .select("tools", "lang", "query_id")
-        .join(ctx.scan("queries", ["query_id", "text"]), on="query_id", how="left", maintain_order="left")
+        .group_by("tools", "lang")
+        .agg(
+            pl.struct("query_id", "group_count").top_k_by(
+                ["group_count", "query_id"], _EXAMPLES, reverse=[False, True]
+            )
+        )
+        .explode("query_id")
+        .select("tools", "lang", pl.col("query_id").struct.unnest())
+        .join(ctx.scan("queries", ["query_id", "text"]), on="query_id", how="left")
+        .sort("tools", "lang", "group_count", "query_id", descending=[False, False, True, False])
+        .select("tools", "lang", "query_id", "text")
         .collect()
     )
     return {tuple(chain.split("+")): count for chain, count in counts.iter_rows()}, examples

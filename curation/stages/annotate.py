@@ -36,7 +36,7 @@ class AnnotateParams(Params):
         lt=1,
         description="share of the seeds that may be less familiar than a query must be to get a leaf, not Other",
     )
-    secondary_from: float = Field(0.5, gt=0, le=1, description="least probability of a further intent")
+    secondary_from: float = Field(0.8, gt=0, le=1, description="least probability of a further intent")
     most_secondary: int = Field(2, ge=0, description="most further intents of a query")
     unsolvable_from: float = Field(
         0.3, gt=0, le=1, description="least probability of being unsolvable at which a reason is given"

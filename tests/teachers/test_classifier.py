@@ -8,7 +8,7 @@ import pytest
 
 from curation.algorithms.normalise import normalise
 from curation.teachers.embedded import classifier
-from curation.teachers.embedded.classifier import Examples, fit
+from curation.teachers.embedded.classifier import Examples, Pairs, fit, joined, nearest_mean
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 
@@ -105,6 +105,55 @@ def test_many_examples_are_spanned_by_some_of_every_leaf(monkeypatch):
     assert len(fitted.centres) == 60
     assert (fitted.predict(given.vectors, given.norms).primary == given.primary).mean() > 0.9
     assert (left_out.primary == given.primary).mean() > 0.8
+
+
+def blend(given, members):
+    """Pairs whose vectors and words are those of both members."""
+    first, second = np.array(members).T
+    vectors = given.vectors[first] + given.vectors[second]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    texts = given.norms.to_pylist()
+    norms = [f"{texts[a]} {texts[b]}" for a, b in members]
+    return Pairs(vectors, normalise(pa.array(norms, pa.large_string())), np.array(members))
+
+
+def test_two_intents_in_one_text_are_told():
+    given = examples()
+    random = np.random.default_rng(0)
+    drawn = [
+        (int(i), int(j)) for i, j in random.integers(0, 120, size=(300, 2)) if given.primary[i] != given.primary[j]
+    ]
+    seen, unseen = blend(given, drawn[:150]), blend(given, drawn[150:])
+    fitted, _ = fit(given, seen)
+    said = fitted.predict(unseen.vectors, unseen.norms)
+    two = np.sort(np.argsort(-said.presence, axis=1)[:, :2], axis=1)
+    assert np.mean((two == np.sort(given.primary[unseen.members], axis=1)).all(axis=1)) > 0.85
+
+
+def test_an_example_is_left_out_with_its_pairs():
+    given = examples()
+    # Every pair says that the first example is of leaf 3, which nothing else does.
+    strange = blend(given, [(0, i) for i in range(90, 120)])
+    _, left_out = fit(given, strange)
+    plain = fit(given)[1]
+    assert left_out.presence[0, 3] < 0.5
+    np.testing.assert_array_equal(left_out.leaves, plain.leaves)
+
+
+def test_familiarity_is_the_mean_of_the_largest_five():
+    rows = np.random.default_rng(0).normal(size=(7, 30)).astype(np.float32)
+    np.testing.assert_allclose(nearest_mean(rows), np.sort(rows, axis=1)[:, -5:].mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(nearest_mean(rows[:, :3]), rows[:, :3].mean(axis=1), rtol=1e-5)
+    assert nearest_mean(np.ones((2, 8), np.float32)).tolist() == [1, 1]
+
+
+def test_predictions_are_joined_in_order():
+    given = examples()
+    fitted, _ = fit(given)
+    parts = [fitted.predict(given.vectors[a:b], given.norms.slice(a, b - a)) for a, b in ((0, 50), (50, 120))]
+    whole = fitted.predict(given.vectors, given.norms)
+    np.testing.assert_array_equal(joined(parts).leaves, whole.leaves)
+    np.testing.assert_array_equal(joined(parts).primary, whole.primary)
 
 
 def test_no_rows_give_no_labels():

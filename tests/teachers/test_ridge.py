@@ -49,6 +49,20 @@ def test_leaving_out_with_a_subset_is_leaving_out():
         np.testing.assert_allclose(left_out[i], kernel[i, chosen] @ again, atol=1e-6)
 
 
+def test_rows_that_are_left_out_together():
+    kernel, targets, penalty = problem(20)
+    chosen = np.arange(0, 20, 3)
+    cross, middle = kernel[:, chosen], kernel[np.ix_(chosen, chosen)]
+    together = [np.array(rows) for rows in ([0, 12, 15], [1], [2, 19])]
+    weights, left_out = solve_subset(cross, middle, targets, penalty, together)
+    np.testing.assert_array_equal(weights, solve_subset(cross, middle, targets, penalty)[0])
+    assert left_out.shape == (3, 3)
+    for i, rows in enumerate(together):
+        rest = np.setdiff1d(np.arange(20), rows)
+        again, _ = solve_subset(cross[rest], middle, targets[rest], penalty[rest])
+        np.testing.assert_allclose(left_out[i], cross[i] @ again, atol=1e-6)
+
+
 def test_the_temperature_makes_the_loss_least():
     random = np.random.default_rng(1)
     scores = random.normal(size=(500, 4))

@@ -15,7 +15,7 @@ from curation.domain import load_domain
 from curation.errors import CurationError
 from curation.stages import taxonomy
 from curation.teachers.base import ANNOTATIONS
-from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher, Tree
+from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher, Tree, _labelled, _pairs
 from schemas.annotations import Annotations
 from tests.helpers import FakeContext
 
@@ -62,7 +62,7 @@ def seed_table(labels):
         schema={"text": pl.String, "primary": pl.String, "secondary": pl.List(pl.String), "reason": pl.String},
         orient="row",
     )
-    return table.with_columns(query_id=pl.Series(ids, dtype=pl.UInt64)).sort("query_id")
+    return table.with_columns(query_id=pl.Series(ids, dtype=pl.UInt64), lang=pl.lit("en")).sort("query_id")
 
 
 LABELS = [(text, leaf, [], None) for leaf, texts in SEEDS.items() for text in texts]
@@ -168,6 +168,26 @@ def test_further_intents_are_sorted_and_never_the_primary(fit):
         assert len(secondary) == 2 and secondary == sorted(secondary) and primary not in secondary
     none = fit(other_share=0, secondary_from=1e-6, most_secondary=0).annotate(frame(texts), encode(texts))
     assert none["secondary"].list.len().sum() == 0
+
+
+def test_pairs_are_of_two_leaves_and_know_their_seeds(nodes):
+    rows = _labelled(seed_table(LABELS), Tree(nodes))
+    pairs = _pairs(rows, encode)
+    assert len(pairs.members) > 4
+    for (first, second), norm in zip(pairs.members.tolist(), pairs.norms.to_pylist(), strict=True):
+        assert rows[first].leaf != rows[second].leaf
+        for row in (rows[first], rows[second]):
+            assert row.reason is None and not row.further
+            assert row.text.lower() in norm
+    assert _pairs(rows[:1], encode) is None
+
+
+def test_a_clause_alone_makes_a_hint_an_intent(fit):
+    texts = ["play some jazz and then will it rain today"]
+    teacher = fit(other_share=0, secondary_from=0.6)
+    out = teacher.annotate(frame(texts), encode(texts))
+    both = {out["primary"][0], *out["secondary"][0]}
+    assert both == {"media.music", "weather"}
 
 
 def test_l8_seeds_of_a_leaf_that_is_gone_fall_to_the_nearest_other(fit, nodes):

@@ -5,8 +5,9 @@ of kernel ridge regression on it, all solved in closed form:
 
 * *primary*: one score a leaf; probabilities are a softmax whose temperature is fitted on the leave-one-out scores.
   The level-1 category with the largest summed probability is taken first, then its best leaf.
-* *presence*: one score a leaf, learnt from primary and secondary labels together; a logistic curve fitted on the
-  leave-one-out scores turns it into the probability that the leaf is a further intent.
+* *presence*: one score a leaf, learnt from primary and secondary labels together and from pairs of examples put into
+  one text, since labelled queries with two intents are few; a logistic curve fitted on the leave-one-out scores turns
+  it into the probability that the leaf is a further intent.
 * *reason*: why the query cannot be solved, or that it can, classes weighted to count alike.
 
 The bell-shaped kernel makes scores small far from every example, so that an unfamiliar query gets flat probabilities.
@@ -15,10 +16,11 @@ The bell-shaped kernel makes scores small far from every example, so that an unf
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 from numpy.typing import NDArray
 
 from curation.teachers.embedded.ngrams import Ngrams, Sparse, fit_ngrams
@@ -32,7 +34,7 @@ from curation.teachers.embedded.ridge import (
     solve_subset,
 )
 
-__all__ = ["Classifier", "Examples", "Prediction", "fit"]
+__all__ = ["Classifier", "Examples", "Pairs", "Prediction", "fit", "joined"]
 
 Floats = NDArray[np.float32]
 
@@ -40,6 +42,7 @@ _WIDTH = 2.0
 _NGRAM_WEIGHT = 0.5
 _RIDGES = (0.5, 1.0, 2.0)
 _REASON_RIDGE = 2.0
+_PRESENCE_RIDGE = 1.0
 MOST_CENTRES = 3072
 """Examples that the kernel is taken with; of more, a sample balanced over leaves, while all are fitted to."""
 NEAREST = 5
@@ -71,6 +74,21 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Texts put together of two examples each.
+
+    Attributes:
+        vectors: float32[p, d], unit rows.
+        norms: p normal forms.
+        members: int64[p, 2], the examples.
+    """
+
+    vectors: Floats
+    norms: pa.LargeStringArray
+    members: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What the classifier says of n queries.
 
@@ -89,6 +107,12 @@ class Prediction:
     unsolvable: Floats
     reason: NDArray[np.int64]
     familiarity: Floats
+
+
+def joined(parts: list[Prediction]) -> Prediction:
+    """Predictions one after the other; at least one."""
+    names = [field.name for field in fields(Prediction)]
+    return Prediction(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -140,33 +164,63 @@ class Classifier:
         )
 
 
-def fit(examples: Examples, workers: int = 1) -> tuple[Classifier, Prediction]:
-    """A classifier, and for each example what one fitted without it would say (calibration apart).
+def fit(examples: Examples, pairs: Pairs | None = None, workers: int = 1) -> tuple[Classifier, Prediction]:
+    """A classifier, and for each example what one fitted without it and its pairs would say.
 
     The same for any number of `workers`. Call it with single-threaded BLAS.
 
-    Some 6 CPU-seconds for 2,500 examples, memory for `workers` + 2 float64 matrices of n * min(n, `MOST_CENTRES`).
+    Some 10 CPU-seconds for 2,500 examples, memory for `workers` + 2 float64 matrices of n * min(n, `MOST_CENTRES`).
     """
     ngrams = fit_ngrams(examples.norms)
     words = ngrams.transform(examples.norms)
     chosen = _centres(examples.primary)
-    cross = _kernel(examples.vectors, words, ngrams.width, chosen)
+    centres = examples.vectors[chosen], words.rows(chosen)
+    cross = _kernel((examples.vectors, words), centres, ngrams.width)
     n_leaves, n = len(examples.level1), len(examples.vectors)
     primary = np.eye(n_leaves)[examples.primary]
-    labels = np.hstack([primary, examples.presence])
     reasons = np.eye(1 + examples.n_reasons)[examples.reasons]
     share = np.bincount(examples.reasons, minlength=1 + examples.n_reasons)
     balance = n / (np.count_nonzero(share) * share[examples.reasons])
-    # With so many examples the ridge hardly matters.
+    # With so many examples that some are no centres, the ridge hardly matters.
     ridges = _RIDGES if len(chosen) == n else _RIDGES[1:2]
-    tasks = [(labels, np.full(n, ridge)) for ridge in ridges] + [(reasons, _REASON_RIDGE / balance)]
+    tasks = [(primary, np.full(n, ridge)) for ridge in ridges] + [(reasons, _REASON_RIDGE / balance)]
     with ThreadPoolExecutor(workers) as pool:
-        *fits, (why, why_left_out) = pool.map(lambda task: _solve(cross, chosen, *task), tasks)
-    best = min(range(len(fits)), key=lambda i: _loss(fits[i][1][:, :n_leaves], examples.primary))
-    weights, left_out = fits[best]
-    temperature = fit_temperature(left_out[:, :n_leaves], examples.primary)
-    weights, left_out = np.hstack([weights, why]), np.hstack([left_out, why_left_out])
+        where = pool.submit(_presence, examples, pairs, cross, chosen, centres, ngrams)
+        *fits, why = pool.map(lambda task: _solve(cross, chosen, *task), tasks)
+    on_presence, presence_left_out = where.result()
+    best = min(fits, key=lambda one: _loss(one[1], examples.primary))
+    weights = np.hstack([best[0], on_presence, why[0]])
+    left_out = np.hstack([best[1], presence_left_out, why[1]])
+    temperature = fit_temperature(best[1], examples.primary)
     return _assemble(examples, ngrams, words, chosen, weights, left_out, temperature)
+
+
+def _presence(
+    examples: Examples,
+    pairs: Pairs | None,
+    cross: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    centres: tuple[Floats, Sparse],
+    ngrams: Ngrams,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights of the presence head, and its scores of each example without it and the pairs it is part of."""
+    n = len(cross)
+    targets = examples.presence.astype(np.float64)
+    if pairs is None:
+        return _solve(cross, chosen, targets, np.full(n, _PRESENCE_RIDGE))
+    more = _kernel((pairs.vectors, ngrams.transform(pairs.norms)), centres, ngrams.width)
+    together = [[i] for i in range(n)]
+    for place, members in enumerate(pairs.members.tolist(), start=n):
+        for member in members:
+            together[member].append(place)
+    first, second = pairs.members.T
+    return solve_subset(
+        np.vstack([cross, more]),
+        cross[chosen],
+        np.vstack([targets, targets[first] + targets[second]]),
+        np.full(n + len(more), _PRESENCE_RIDGE),
+        [np.array(rows) for rows in together],
+    )
 
 
 def _loss(scores: NDArray[np.float64], classes: NDArray[np.int64]) -> float:
@@ -194,7 +248,7 @@ def _assemble(
         centres=examples.vectors[chosen],
         ngrams=ngrams,
         on_vectors=weights.astype(np.float32),
-        on_ngrams=(_NGRAM_WEIGHT * words.dense(ngrams.width)[chosen].T @ weights).astype(np.float32),
+        on_ngrams=(_NGRAM_WEIGHT * words.rows(chosen).dense(ngrams.width).T @ weights).astype(np.float32),
         bias=weights.sum(axis=0).astype(np.float32),
         level1=examples.level1,
         temperature=temperature,
@@ -204,10 +258,27 @@ def _assemble(
     return classifier, classifier._read(left_out, familiarity)
 
 
-def nearest_mean(cosines: Floats) -> Floats:
+@njit(cache=True, nogil=True)
+def nearest_mean(cosines):  # type: ignore[no-untyped-def]
     """float32[n]: mean of the `NEAREST` largest of each row of float32[n, m]."""
-    k = min(NEAREST, cosines.shape[1])
-    return np.partition(cosines, cosines.shape[1] - k, axis=1)[:, -k:].mean(axis=1)
+    n, m = cosines.shape
+    k = min(NEAREST, m)
+    out = np.zeros(n, np.float32)
+    top = np.empty(k, np.float32)
+    for i in range(n):
+        top[:] = -np.inf
+        for j in range(m):
+            value = cosines[i, j]
+            if value > top[k - 1]:
+                at = k - 1
+                while at > 0 and top[at - 1] < value:
+                    top[at] = top[at - 1]
+                    at -= 1
+                top[at] = value
+        for j in range(k):
+            out[i] += top[j]
+        out[i] /= k
+    return out
 
 
 def _primary(leaves: NDArray, level1: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,14 +296,17 @@ def _centres(primary: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(round_robin(primary, np.zeros_like(primary), MOST_CENTRES))
 
 
-def _kernel(vectors: Floats, words: Sparse, width: int, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    """float64[n, m]: kernel of all examples with the chosen ones."""
+def _kernel(rows: tuple[Floats, Sparse], centres: tuple[Floats, Sparse], width: int) -> NDArray[np.float64]:
+    """float64[n, m]: kernel of rows with centres, each given as vectors and n-gram features."""
     from scipy.sparse import csr_array
 
-    exact = vectors.astype(np.float64)
-    sparse = csr_array((words.values.astype(np.float64), words.columns, words.starts), shape=(len(vectors), width))
-    out = np.exp(_WIDTH * (exact @ exact[chosen].T - 1))
-    out += _NGRAM_WEIGHT * (sparse @ sparse[chosen].T).toarray()
+    (vectors, words), (middle, their) = rows, centres
+    first, second = (
+        csr_array((part.values.astype(np.float64), part.columns, part.starts), shape=(len(part.starts) - 1, width))
+        for part in (words, their)
+    )
+    out = np.exp(_WIDTH * (vectors.astype(np.float64) @ middle.astype(np.float64).T - 1))
+    out += _NGRAM_WEIGHT * (first @ second.T).toarray()
     return out + 1
 
 

@@ -36,6 +36,14 @@ class Sparse:
     columns: NDArray[np.int64]
     values: NDArray[np.float32]
 
+    def rows(self, chosen: NDArray[np.int64]) -> Sparse:
+        """The given rows, in that order."""
+        sizes = np.diff(self.starts)[chosen]
+        starts = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        at = np.arange(starts[-1]) + np.repeat(self.starts[:-1][chosen] - starts[:-1], sizes)
+        return Sparse(starts, self.columns[at], self.values[at])
+
     def dense(self, width: int) -> NDArray[np.float64]:
         """float64[n, width]."""
         rows = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))

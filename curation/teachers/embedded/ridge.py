@@ -41,14 +41,25 @@ def solve(kernel: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Flo
     return weights, targets - weights / np.diag(inverse)[:, None]
 
 
-def solve_subset(cross: Floats, kernel: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats]:
-    """As :func:`solve`, with predictions spanned by the kernels of m chosen rows; for n much larger than m.
+def solve_subset(
+    cross: Floats,
+    kernel: Floats,
+    targets: Floats,
+    penalty: Floats,
+    together: list[NDArray[np.int64]] | None = None,
+) -> tuple[Floats, Floats]:
+    """As :func:`solve`, with predictions spanned by the kernels of m chosen rows.
 
     Args:
         cross: float64[n, m], kernel of all rows with the chosen ones.
         kernel: float64[m, m], kernel of the chosen rows.
         targets: float64[n, c].
         penalty: float64[n].
+        together: For each of the first rows the rows that are left out with it, itself the first of them; each row
+            alone by default.
+
+    Returns:
+        Weights, float64[m, c], and for each row (each of the first rows) what is predicted without it.
     """
     from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
@@ -57,9 +68,18 @@ def solve_subset(cross: Floats, kernel: Floats, targets: Floats, penalty: Floats
     normal[np.diag_indices(len(normal))] += 1e-8 * np.trace(normal) / len(normal)
     factor, lower = cho_factor(normal, lower=True)
     weights = cho_solve((factor, lower), weighted.T @ targets)
-    leverage = (solve_triangular(factor, cross.T, lower=True) ** 2).sum(axis=0) / penalty
+    # Column i of `half` gives the leverage of row i on row j: half_j . half_i / penalty_i.
+    half = solve_triangular(factor, cross.T, lower=True)
     residual = targets - cross @ weights
-    return weights, targets - residual / np.maximum(1 - leverage, 1e-6)[:, None]
+    if together is None:
+        leverage = (half**2).sum(axis=0) / penalty
+        return weights, targets - residual / np.maximum(1 - leverage, 1e-6)[:, None]
+    left_out = np.empty((len(together), targets.shape[1]))
+    for i, block in enumerate(together):
+        own = half[:, block]
+        gap = np.eye(len(block)) - own.T @ own / penalty[block]
+        left_out[i] = targets[i] - np.linalg.solve(gap, residual[block])[0]
+    return weights, left_out
 
 
 def softmax(scores: NDArray) -> NDArray:

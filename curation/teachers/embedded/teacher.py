@@ -11,7 +11,7 @@ It needs no network and no key, is the same on every run, and says how sure it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,18 +25,28 @@ from curation.algorithms.normalise import normalise, query_ids
 from curation.domain.model import REASONS
 from curation.errors import CurationError
 from curation.teachers.base import ANNOTATIONS, failed
-from curation.teachers.embedded.classifier import Classifier, Examples, Prediction, fit
+from curation.teachers.embedded.classifier import Classifier, Examples, Pairs, Prediction, fit, joined
+from curation.teachers.embedded.clauses import split_clauses
 from curation.teachers.embedded.constraints import Recogniser
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from curation.domain import Domain
 
 __all__ = ["Choice", "EmbeddedTeacher", "Tree"]
 
+Encode = Callable[[list[str]], NDArray[np.float32]]
+
+_OLDEST = pl.CompatLevel.oldest()
 _BLOCK = 4096
+_HINT = 0.05
 _NEARLY_CERTAIN = 0.8
+_PAIR_SEED = 1
+_JOINTS = {
+    "zh": ("", "，", "再", "然后", "顺便"),
+    "en": (" and ", ", ", " then ", " and also "),
+    "": (", ", " "),
+}
+"""What may stand between two wishes in one sentence; `""` for the languages not named."""
 _LABELS = {
     name: ANNOTATIONS[name] for name in ("primary", "secondary", "confidence", "unsolvable", "unsolvable_confidence")
 }
@@ -54,7 +64,7 @@ class Choice:
     """
 
     other_share: float = 0.02
-    secondary_from: float = 0.5
+    secondary_from: float = 0.8
     most_secondary: int = 2
     unsolvable_from: float = 0.3
 
@@ -64,6 +74,7 @@ class _Label(NamedTuple):
     further: tuple[str, ...]
     reason: str | None
     text: str
+    lang: str | None
 
 
 class Tree:
@@ -108,6 +119,7 @@ class EmbeddedTeacher:
         leaves: list[str],
         tree: Tree,
         recogniser: Recogniser,
+        encode: Encode,
         choice: Choice,
         least_familiar: float,
         measures: list[tuple[str, float, str]],
@@ -115,7 +127,7 @@ class EmbeddedTeacher:
     ) -> None:
         self.classifier, self.leaves, self.tree, self.choice = classifier, leaves, tree, choice
         self.least_familiar, self.measures = least_familiar, measures
-        self._recogniser, self._workers = recogniser, max(1, workers)
+        self._recogniser, self._encode, self._workers = recogniser, encode, max(1, workers)
         self._inner = _inner_nodes(leaves)
         self._member = np.array(
             [[leaf.startswith(f"{node}.") for node in self._inner] for leaf in leaves], np.float32
@@ -127,7 +139,7 @@ class EmbeddedTeacher:
         seeds: pl.DataFrame,
         taxonomy: pl.DataFrame,
         domain: Domain,
-        encode: Callable[[list[str]], NDArray[np.float32]],
+        encode: Encode,
         choice: Choice | None = None,
         workers: int = 1,
     ) -> EmbeddedTeacher:
@@ -151,11 +163,12 @@ class EmbeddedTeacher:
         rows = _labelled(seeds, tree)
         leaves = sorted({leaf for row in rows for leaf in (row.leaf, *row.further)})
         examples = _examples(rows, leaves, encode([row.text for row in rows]))
+        pairs = _pairs(rows, encode)
         with threadpool_limits(limits=1):
-            classifier, left_out = fit(examples, workers)
+            classifier, left_out = fit(examples, pairs, workers)
         least = _quantile(left_out.familiarity, choice.other_share)
         measures = _measures(examples, left_out, choice)
-        return cls(classifier, leaves, tree, Recogniser(domain), choice, least, measures, workers)
+        return cls(classifier, leaves, tree, Recogniser(domain), encode, choice, least, measures, workers)
 
     def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
         """See :meth:`curation.teachers.base.Annotator.annotate`."""
@@ -163,14 +176,9 @@ class EmbeddedTeacher:
 
         good = self._usable(vectors)
         rows, usable = queries.filter(good), vectors[good]
-        norms = rows["norm"].to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
-
-        def block(at: int) -> pl.DataFrame:
-            return self._labels(self.classifier.predict(usable[at : at + _BLOCK], norms.slice(at, _BLOCK)))
-
         with threadpool_limits(limits=1), ThreadPoolExecutor(self._workers) as pool:
-            labels = pl.concat([pl.DataFrame(schema=_LABELS), *pool.map(block, range(0, rows.height, _BLOCK))])
-        done = rows.select("query_id").hstack(labels)
+            said = self._predict(pool, usable, rows["norm"].to_arrow(compat_level=_OLDEST).cast(pa.large_string()))
+            done = rows.select("query_id").hstack(self._labels(said, self._further(pool, said, rows["text"])))
         done = done.with_columns(
             constraints=self._recogniser.recognise(rows["text"], rows["lang"]),
             teacher=pl.lit(self.name),
@@ -194,33 +202,50 @@ class EmbeddedTeacher:
         length = np.einsum("ij,ij->i", vectors, vectors)
         return np.asarray(np.isfinite(length) & (length > 0.25))
 
-    def _labels(self, said: Prediction) -> pl.DataFrame:
-        """Columns of :data:`_LABELS` for one block."""
-        n = len(said.primary)
-        rows = np.arange(n)
+    def _predict(
+        self, pool: ThreadPoolExecutor, vectors: NDArray[np.float32], norms: pa.LargeStringArray
+    ) -> Prediction:
+        """Predictions of all rows, block by block."""
+        starts = range(0, max(len(vectors), 1), _BLOCK)
+        blocks = pool.map(
+            lambda at: self.classifier.predict(vectors[at : at + _BLOCK], norms.slice(at, _BLOCK)), starts
+        )
+        return joined(list(blocks))
+
+    def _labels(self, said: Prediction, further: pl.Series) -> pl.DataFrame:
+        """Columns of :data:`_LABELS`."""
         unfamiliar = said.familiarity < self.least_familiar
-        names = pl.Series(self.leaves, dtype=pl.String)
-        primary = names.gather(said.primary)
+        primary = pl.Series(self.leaves, dtype=pl.String).gather(said.primary)
         if unfamiliar.any():
             primary = primary.scatter(np.flatnonzero(unfamiliar), self._others(said.leaves[unfamiliar]))
         reasons = pl.Series(REASONS, dtype=pl.String).gather(said.reason)
         return pl.DataFrame(
             {
                 "primary": primary,
-                "secondary": self._further(said, unfamiliar),
-                "confidence": said.leaves[rows, said.primary],
+                "secondary": further,
+                "confidence": said.leaves[np.arange(len(said.primary)), said.primary],
                 "unsolvable": reasons.set(pl.Series(said.unsolvable < self.choice.unsolvable_from), None),
                 "unsolvable_confidence": said.unsolvable,
             },
             schema=_LABELS,
         )
 
-    def _further(self, said: Prediction, unfamiliar: NDArray[np.bool_]) -> pl.Series:
-        """Lists of further leaves, sorted; an unfamiliar query has none."""
+    def _further(self, pool: ThreadPoolExecutor, said: Prediction, texts: pl.Series) -> pl.Series:
+        """Lists of further leaves, sorted; an unfamiliar query has none.
+
+        A leaf that the whole query hints at counts as present also when a clause of the query, read alone, is of it.
+        """
         n, most = len(said.primary), self.choice.most_secondary
         present = said.presence.copy()
         present[np.arange(n), said.primary] = 0
-        present[unfamiliar] = 0
+        present[said.familiarity < self.least_familiar] = 0
+        hinted = np.flatnonzero((present >= _HINT).any(axis=1)) if most else np.empty(0, np.int64)
+        owner, clauses = split_clauses(texts.gather(hinted).to_list())
+        if clauses:
+            row = hinted[owner]
+            alone = self._predict(pool, self._encode(clauses), normalise(pa.array(clauses, pa.large_string())))
+            sure = np.where(present[row, alone.primary] >= _HINT, alone.leaves[np.arange(len(row)), alone.primary], 0)
+            np.maximum.at(present, (row, alone.primary), sure)
         best = np.argsort(-present, axis=1, kind="stable")[:, :most]
         row, rank = np.nonzero(np.take_along_axis(present, best, axis=1) >= self.choice.secondary_from)
         leaf = pl.Series(self.leaves, dtype=pl.String).gather(best[row, rank])
@@ -256,17 +281,43 @@ def _examples(rows: list[_Label], leaves: list[str], vectors: NDArray[np.float32
     )
 
 
+def _pairs(rows: list[_Label], encode: Encode) -> Pairs | None:
+    """Pairs of solvable seeds of one language with a single intent each, different ones, put into one text.
+
+    Every such seed is once the first of a pair; partner and joint are drawn. Long ones are left out: who asks for
+    two things at once asks shortly.
+    """
+    random = np.random.default_rng(_PAIR_SEED)
+    by_lang: dict[str, list[int]] = {}
+    for i, row in enumerate(rows):
+        if row.lang and not row.further and row.reason is None:
+            by_lang.setdefault(row.lang, []).append(i)
+    texts, members = [], []
+    for lang, same in sorted(by_lang.items()):
+        joints = _JOINTS.get(lang, _JOINTS[""])
+        longest = 4 * np.median([len(rows[i].text) for i in same])
+        partners, joins = random.integers(len(same), size=len(same)), random.integers(len(joints), size=len(same))
+        for i, partner, join in zip(same, partners, joins, strict=True):
+            first, second = rows[i], rows[same[partner]]
+            if first.leaf != second.leaf and len(first.text) + len(second.text) <= longest:
+                texts.append(first.text + joints[join] + second.text)
+                members.append((i, same[partner]))
+    if not texts:
+        return None
+    return Pairs(encode(texts), normalise(pa.array(texts, pa.large_string())), np.array(members))
+
+
 def _labelled(seeds: pl.DataFrame, tree: Tree) -> list[_Label]:
     """Labelled seeds and the examples of the tree that are not among them, by query id, ascending."""
     rows = seeds.filter(pl.col("primary").is_not_null())
     out: dict[int, _Label] = {}
-    columns = ("query_id", "primary", "secondary", "reason", "text")
-    for query_id, primary, secondary, reason, text in rows.select(columns).iter_rows():
+    columns = ("query_id", "primary", "secondary", "reason", "text", "lang")
+    for query_id, primary, secondary, reason, text, lang in rows.select(columns).iter_rows():
         leaf = tree.leaf(primary)
-        out[query_id] = _Label(leaf, tuple(sorted({tree.leaf(s) for s in secondary} - {leaf})), reason, text)
+        out[query_id] = _Label(leaf, tuple(sorted({tree.leaf(s) for s in secondary} - {leaf})), reason, text, lang)
     ids = query_ids(normalise(pa.array([text for _, text in tree.examples], pa.large_string())))
     for query_id, (leaf, text) in zip(ids.tolist(), tree.examples, strict=True):
-        out.setdefault(query_id, _Label(leaf, (), None, text))
+        out.setdefault(query_id, _Label(leaf, (), None, text, None))
     if not out:
         raise CurationError(
             "there are no labelled seeds to learn from",

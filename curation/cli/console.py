@@ -14,12 +14,12 @@ errors = Console(stderr=True)
 
 
 def duration(seconds: float) -> str:
-    """Seconds as ``0.4 s``, ``12 s`` or ``3 min 05 s``."""
+    """Seconds as ``0.4 s``, ``12 s`` or ``3m 05s``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    return f"{int(seconds // 60)}m {int(seconds % 60):02d}s"
 
 
 def size(count: float) -> str:
@@ -31,13 +31,11 @@ def size(count: float) -> str:
     raise AssertionError
 
 
-def table_of(columns: dict[str, str], rows: list[list[Any]], title: str | None = None) -> Table:
+def table_of(columns: dict[str, str], rows: list[list[Any]], wrap: bool = True) -> Table:
     """A rich table; ``columns`` maps a heading to its justification (``left`` or ``right``)."""
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2 if wrap else 1, 0, 0))
     for heading, justify in columns.items():
-        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=not wrap)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     return table

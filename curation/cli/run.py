@@ -81,22 +81,17 @@ def _closing(workspace: Any, document: dict[str, Any]) -> None:
 
 
 def _funnel(workspace: Any) -> Any:
-    headings = {"stage": "left", "rows in": "right", "kept": "right", "merged": "right", "rejected": "right"}
-    headings |= {"failed": "right", "added": "right", "raw rows": "right", "time": "right"}
+    """The ledger as a table; columns without any number are left away, so that it fits a narrow terminal."""
     from curation.report.funnel import funnel_rows
 
+    columns = {"rows_in": "in", "kept": "kept", "merged": "merged", "rejected": "rejected", "failed": "failed"}
+    columns |= {"added": "added", "weight_out": "raw rows"}
     rows = funnel_rows(workspace)
-    cells = [
-        [
-            row["stage"],
-            *(row[name] or "" for name in ("rows_in", "kept", "merged", "rejected", "failed", "added", "weight_out")),
-            duration(row["seconds"]),
-        ]
-        for row in rows
-    ]
-    total = sum(row["seconds"] for row in rows)
-    cells.append(["total", *[""] * 7, duration(total)])
-    return table_of(headings, cells)
+    shown = [name for name in columns if any(row[name] for row in rows)]
+    cells = [[row["stage"], *(row[name] or "" for name in shown), duration(row["seconds"])] for row in rows]
+    cells.append(["total", *[""] * len(shown), duration(sum(row["seconds"] for row in rows))])
+    headings = {"stage": "left"} | {columns[name]: "right" for name in shown} | {"time": "right"}
+    return table_of(headings, cells, wrap=False)
 
 
 def plan(target: Target = Path(), select: Select = None) -> None:

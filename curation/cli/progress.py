@@ -6,7 +6,8 @@ import sys
 import time
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from curation.cli.console import console, duration
 from curation.engine.session import Step
@@ -43,29 +44,31 @@ class Bars:
     def __init__(self) -> None:
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
+            TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=18),
+            TextColumn("{task.fields[count]}", justify="right", table_column=Column(no_wrap=True)),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[note]}"),
+            TextColumn("[dim]{task.fields[note]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=console,
             transient=True,
         )
         self._task: Any = None
         self._last = 0.0
+        self._title = ""
         self._progress.start()
 
     def started(self, step: Step) -> None:
         """Put up a bar."""
-        title = f"[bold]{step.stage.name}[/] [dim]{step.stage.title}"
-        self._task = self._progress.add_task(title, total=None, note=_because(step))
+        self._title = step.stage.title
+        self._task = self._progress.add_task(step.stage.name, total=None, note=_because(step), count="")
 
     def progress(self, stage: str, done: int, total: int, note: str) -> None:
         """Move the bar, at most ten times a second."""
         now = time.monotonic()
         if self._task is not None and (now - self._last > 0.1 or done == total):
             self._last = now
-            self._progress.update(self._task, completed=done, total=total, note=note)
+            count = f"{done:,}/{total:,}"
+            self._progress.update(self._task, completed=done, total=total, note=note or self._title, count=count)
 
     def finished(self, step: Step, manifest: dict[str, Any]) -> None:
         """Replace the bar by a line."""

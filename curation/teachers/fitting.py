@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from curation.teachers.embedded.teacher import EmbeddedTeacher
 
 __all__ = ["Encode", "encoder_of_run", "fitted_teacher"]
+
+_last: dict[str, EmbeddedTeacher] = {}
+_lock = Lock()
 
 Encode = Callable[[list[str]], NDArray[np.float32]]
 
@@ -34,16 +39,26 @@ def encoder_of_run(ctx: Context) -> Encode:
 def fitted_teacher(ctx: Context, encode: Encode | None = None) -> EmbeddedTeacher:
     """The teacher fitted on the run's seeds.
 
-    ``ctx`` also reads `seeds` and `taxonomy`, and is of the stage `annotate` or shares its section.
+    ``ctx`` also reads `seeds` and `taxonomy`, and is of the stage `annotate` or shares its section. The last teacher
+    is kept in memory: the stages of a run that need the same one fit it once.
     """
     from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher
 
     section = ctx.shared.get("annotate", ctx.params)
-    return EmbeddedTeacher.fit(
-        ctx.read("seeds"),
-        ctx.read("taxonomy"),
-        ctx.domain,
-        encode or encoder_of_run(ctx),
-        Choice(**section.model_dump(exclude={"teacher"})),
-        ctx.workers,
-    )
+    choice = Choice(**section.model_dump(exclude={"teacher"}))
+    seeds = ctx.read("seeds").filter(pl.col("primary").is_not_null())
+    taxonomy = ctx.read("taxonomy")
+    encode = encode or encoder_of_run(ctx)
+    fingerprint = getattr(getattr(encode, "__self__", None), "fingerprint", None)
+    digest = hashlib.sha256(repr((fingerprint, ctx.domain.fingerprint, choice, ctx.workers)).encode())
+    for frame in (seeds, taxonomy):
+        digest.update(frame.write_ndjson().encode())
+    key = digest.hexdigest()
+    with _lock:
+        teacher = _last.get(key)
+        if teacher is None:
+            teacher = EmbeddedTeacher.fit(seeds, taxonomy, ctx.domain, encode, choice, ctx.workers)
+            _last.clear()
+            if fingerprint is not None:
+                _last[key] = teacher
+        return teacher

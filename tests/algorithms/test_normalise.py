@@ -120,7 +120,7 @@ def test_every_code_point_equals_the_reference_alone_and_between_letters() -> No
 
 
 ODD = st.sampled_from(
-    "ͅͺᾳΐßİẞşﬁ가각ᄀ\u1161\u11a8ㅏﾡ\u0301\u0323\u0316\u05b0\u05c1\u093c\u094d\u0e38\u0e48\u200d\ufe0f+#.&%°€1a京 -?！😀"
+    "ͅͺᾳΐßİẞşﬁ가각ᄀ\u1161\u11a8ㅏﾡ\u0301\u0323\u0316\u05b0\u05c1\u093c\u094d\u0e38\u0e48\u200d\ufe0f+#.&%°€1a京 -?！😀"  # noqa: E501
 )
 TEXTS = st.text(ODD | st.characters(codec="utf-8"), max_size=24)
 

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# numba's OpenMP layer spins while other processes want the cores; workqueue does not. It must be set before numba loads.
+# numba's OpenMP layer spins while other processes want the cores, workqueue does not. To be set before numba loads.
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
+
+
+def _kernel_cache() -> Path:
+    """Where compiled kernels lie: a directory of their own for every state of the source.
+
+    Numba looks only at the file a kernel stands in and not at those it calls into, so after an update of one of them
+    a caller would go on with its old machine code.
+    """
+    package = Path(__file__).parent
+    state = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        status = file.stat()
+        state.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "curation"
+    place = package / "__pycache__" if os.access(package, os.W_OK) else home
+    return place / f"kernels-{state.hexdigest()[:12]}"
+
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(_kernel_cache()))
 
 if TYPE_CHECKING:
     from curation.engine.recipe import Recipe

@@ -7,7 +7,7 @@ import polars as pl
 
 
 class Ledger(dy.Schema):
-    """A row is the accounting of one stage of a run: in = kept + merged + rejected + failed, for rows and for weights."""
+    """A row is the accounting of one stage of a run: in = kept + merged + rejected + failed, rows and weights."""
 
     position = dy.Int32(primary_key=True, description="order of the stages in the run")
     stage = dy.String(unique=True, description="the stage")

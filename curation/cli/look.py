@@ -89,7 +89,12 @@ def describe(
         notes = ["key"] if column.primary_key else []
         notes += ["may be null"] if column.nullable else []
         cells.append(
-            [name, str(column.dtype) if name != "vector" else "Array(Float32)", ", ".join(notes), column.description]
+            [
+                name,
+                str(column.dtype) if name != "vector" else "Array(Float32)",
+                ", ".join(notes),
+                column.description or "",
+            ]
         )
     console.print(table_of({"column": "left", "type": "left", "": "left", "meaning": "left"}, cells))
 

@@ -15,10 +15,11 @@ __all__ = ["REPORT_NAME", "write_report"]
 
 REPORT_NAME = "report.html"
 _EXAMPLES = 4
+_Bar = tuple[str, list[tuple[str, float]], float | None, str]
 _WIDTH, _ROW, _LEFT = 960, 22, 230
 
 
-def _bars(rows: list[tuple[str, list[tuple[str, float]], float | None, str]], scale: float) -> Any:
+def _bars(rows: list[_Bar], scale: float) -> Any:
     """Horizontal stacked bars: (label, [(class, amount)], target or None, text); ``scale`` is the longest bar."""
     from markupsafe import Markup, escape
 
@@ -40,7 +41,7 @@ def _bars(rows: list[tuple[str, list[tuple[str, float]], float | None, str]], sc
 
 
 def _funnel_svg(rows: list[dict[str, Any]]) -> Any:
-    bars = []
+    bars: list[_Bar] = []
     for row in rows:
         lost = row["rejected"] + row["failed"]
         segments = [("kept", row["kept"]), ("merged", row["merged"]), ("lost", lost), ("add", row["added"])]
@@ -58,6 +59,12 @@ _BLOCKS = (
 )
 
 
+def _short(name: str, limit: int = 36) -> str:
+    """A bucket or leaf that fits beside its bar; the end of a dotted path says most."""
+    name = name.removesuffix("|")
+    return name if len(name) <= limit else "…" + name[1 - limit :]
+
+
 def _share_blocks(shares: pl.DataFrame) -> list[dict[str, Any]]:
     blocks = []
     for what, title, text in _BLOCKS:
@@ -69,12 +76,12 @@ def _share_blocks(shares: pl.DataFrame) -> list[dict[str, Any]]:
         if rows.is_empty():
             continue
         scale = float(max(rows["share"].max() or 0, rows["target"].max() or 0)) or 1.0  # type: ignore[type-var,arg-type]
-        bars = []
+        bars: list[_Bar] = []
         for row in rows.to_dicts():
             target = row["target"]
             note = f"{row['rows']:,} · {row['share']:.1%}"
             note += f" (target {target:.1%})" if target is not None and what != "bucket" else ""
-            bars.append((row["name"], [("kept", row["share"])], target, note))
+            bars.append((_short(row["name"]), [("kept", row["share"])], target, note))
         blocks.append({"title": title, "text": text, "svg": _bars(bars, scale)})
     return blocks
 

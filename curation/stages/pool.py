@@ -1,7 +1,8 @@
 """Pool: the candidate pool, one flat row a candidate, and its shares next to their targets.
 
-Observed candidates are the picks of the geometric level, those of the irrelevance set among them; solvable queries with
-a tool taken away and verified synthetic queries are added. Nothing is chosen here: what counts was decided before.
+Observed candidates are the picks of the geometric level, those of the irrelevance set among them; solvable
+queries with a tool taken away and verified synthetic queries are added. Nothing is chosen here: what counts was decided
+before.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _synthetic(ctx: Context) -> pl.LazyFrame:
 
 
 def _split(pool: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
-    """Mark the ``share`` of candidates whose hash under ``seed`` is smallest: random, and the same on every machine."""
+    """Mark the ``share`` of candidates whose hash under ``seed`` is smallest: random, yet the same everywhere."""
     from curation.algorithms.identity import seeded_order
 
     tiny = seeded_order(pool["candidate_id"].to_numpy(), seed)[: round(share * pool.height)]

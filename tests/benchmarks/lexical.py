@@ -1,8 +1,8 @@
 """The lexical level against its peers, in one alternated run: ``python -m tests.benchmarks lexical --rows 1e6``.
 
 All tools get the distinct normal forms of the same log in the same order (see ``peer_worker.py``), each in a process
-of its own. ``--peers-python`` names the interpreter of an environment with rensa, datasketch, datatrove, text-dedup and
-``xxhash<4`` (datatrove hashes strings, which xxhash 4 refuses); a tool that is not there is left out and named.
+of its own. ``--peers-python`` names the interpreter of an environment with rensa, datasketch, datatrove, text-dedup
+and ``xxhash<4`` (datatrove hashes strings, which xxhash 4 refuses); a tool that is not there is left out and named.
 """
 
 from __future__ import annotations

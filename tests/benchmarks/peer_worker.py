@@ -192,6 +192,7 @@ def datatrove(texts: list[str]) -> np.ndarray:
 def curation(texts: list[str]) -> np.ndarray:
     """The lexical level of this project, its default rule, compiled beforehand like the compiled peers."""
     import pyarrow as pa
+
     from curation.algorithms.lexical import lexical_groups
 
     norms = pa.array(texts, pa.large_string())

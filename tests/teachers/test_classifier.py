@@ -76,8 +76,10 @@ def test_without_unsolvable_or_second_intents_nothing_is_said_of_them():
     given = examples(reasons=False)
     given.presence[:] = np.eye(4, dtype=bool)[given.primary]
     fitted, left_out = fit(given)
-    assert fitted.unsolvable is None
-    assert (left_out.unsolvable == 0).all()
+    assert fitted.unsolvable is None and fitted.presence is None
+    assert (left_out.unsolvable == 0).all() and (left_out.presence == 0).all()
+    said = fitted.predict(given.vectors, given.norms)
+    assert (said.unsolvable == 0).all() and (said.presence == 0).all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -132,7 +134,7 @@ def test_two_intents_in_one_text_are_told():
 
 def test_an_example_is_left_out_with_its_pairs():
     given = examples()
-    # Every pair says that the first example is of leaf 3, which nothing else does.
+    # Thirty pairs say that the first example has leaf 3 in it, which nothing else does.
     strange = blend(given, [(0, i) for i in range(90, 120)])
     _, left_out = fit(given, strange)
     plain = fit(given)[1]

@@ -43,7 +43,7 @@ _NGRAM_WEIGHT = 0.5
 _RIDGES = (0.5, 1.0, 2.0)
 _REASON_RIDGE = 2.0
 _PRESENCE_RIDGE = 1.0
-MOST_CENTRES = 3072
+MOST_CENTRES = 3000
 """Examples that the kernel is taken with; of more, a sample balanced over leaves, while all are fitted to."""
 NEAREST = 5
 """Examples that a query's familiarity is taken from."""
@@ -203,9 +203,14 @@ def _presence(
     centres: tuple[Floats, Sparse],
     ngrams: Ngrams,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights of the presence head, and its scores of each example without it and the pairs it is part of."""
+    """Weights of the presence head, and its scores of each example without it and the pairs it is part of.
+
+    All zero where no example has a further leaf: then nothing can be said of them.
+    """
     n = len(cross)
     targets = examples.presence.astype(np.float64)
+    if targets.sum() == n:
+        return np.zeros((len(chosen), targets.shape[1])), np.zeros_like(targets)
     if pairs is None:
         return _solve(cross, chosen, targets, np.full(n, _PRESENCE_RIDGE))
     more = _kernel((pairs.vectors, ngrams.transform(pairs.norms)), centres, ngrams.width)
@@ -252,7 +257,7 @@ def _assemble(
         bias=weights.sum(axis=0).astype(np.float32),
         level1=examples.level1,
         temperature=temperature,
-        presence=fit_logistic(present[further], examples.presence[further]),
+        presence=fit_logistic(present[further], examples.presence[further]) if present.any() else None,
         unsolvable=fit_logistic(-left_out[:, 2 * n_leaves], examples.reasons > 0),
     )
     return classifier, classifier._read(left_out, familiarity)

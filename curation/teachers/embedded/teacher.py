@@ -41,6 +41,7 @@ _BLOCK = 4096
 _HINT = 0.05
 _NEARLY_CERTAIN = 0.8
 _PAIR_SEED = 1
+_MOST_PAIRS = 3000
 _JOINTS = {
     "zh": ("", "，", "再", "然后", "顺便"),
     "en": (" and ", ", ", " then ", " and also "),
@@ -284,9 +285,11 @@ def _examples(rows: list[_Label], leaves: list[str], vectors: NDArray[np.float32
 def _pairs(rows: list[_Label], encode: Encode) -> Pairs | None:
     """Pairs of solvable seeds of one language with a single intent each, different ones, put into one text.
 
-    Every such seed is once the first of a pair; partner and joint are drawn. Long ones are left out: who asks for
-    two things at once asks shortly.
+    Every such seed (of more than `_MOST_PAIRS` some, evenly) is once the first of a pair; partner and joint are drawn.
+    Long pairs are left out: who asks for two things at once asks shortly. None where no seed has a further intent.
     """
+    if not any(row.further for row in rows):
+        return None
     random = np.random.default_rng(_PAIR_SEED)
     by_lang: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
@@ -296,8 +299,9 @@ def _pairs(rows: list[_Label], encode: Encode) -> Pairs | None:
     for lang, same in sorted(by_lang.items()):
         joints = _JOINTS.get(lang, _JOINTS[""])
         longest = 4 * np.median([len(rows[i].text) for i in same])
-        partners, joins = random.integers(len(same), size=len(same)), random.integers(len(joints), size=len(same))
-        for i, partner, join in zip(same, partners, joins, strict=True):
+        some = same[:: -(-len(rows) // _MOST_PAIRS)]
+        partners, joins = random.integers(len(same), size=len(some)), random.integers(len(joints), size=len(some))
+        for i, partner, join in zip(some, partners, joins, strict=True):
             first, second = rows[i], rows[same[partner]]
             if first.leaf != second.leaf and len(first.text) + len(second.text) <= longest:
                 texts.append(first.text + joints[join] + second.text)

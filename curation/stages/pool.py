@@ -1,8 +1,7 @@
 """Pool: the candidate pool, one flat row a candidate, and its shares next to their targets.
 
-Observed candidates are the picks of the geometric level, those of the irrelevance set among them; solvable
-queries with a tool taken away and verified synthetic queries are added. Nothing is chosen here: what counts was decided
-before.
+Observed candidates are the picks of the geometric level, those of the irrelevance set among them; solvable queries
+with a tool taken away and verified synthetic queries are added. Nothing is chosen here, it all was before.
 """
 
 from __future__ import annotations

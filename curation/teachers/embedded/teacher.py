@@ -285,8 +285,9 @@ def _examples(rows: list[_Label], leaves: list[str], vectors: NDArray[np.float32
 def _pairs(rows: list[_Label], encode: Encode) -> Pairs | None:
     """Pairs of solvable seeds of one language with a single intent each, different ones, put into one text.
 
-    Every such seed (of more than `_MOST_PAIRS` some, evenly) is once the first of a pair; partner and joint are drawn.
-    Long pairs are left out: who asks for two things at once asks shortly. None where no seed has a further intent.
+    Every such seed (of more than `_MOST_PAIRS` some, evenly) is once the first of a pair; partner and joint are
+    drawn. Long pairs are left out: who asks for two things at once asks shortly. None where no seed has a further
+    intent.
     """
     if not any(row.further for row in rows):
         return None

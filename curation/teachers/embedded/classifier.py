@@ -288,7 +288,8 @@ def nearest_mean(cosines):  # type: ignore[no-untyped-def]
 
 def _primary(leaves: NDArray, level1: NDArray[np.int64]) -> NDArray[np.int64]:
     """The best leaf of the level-1 category with the largest summed probability."""
-    mass = leaves @ np.eye(level1.max() + 1, dtype=leaves.dtype)[level1]
+    # Sums, not products: a sum of a row does not depend on the other rows.
+    mass = np.stack([leaves[:, level1 == top].sum(axis=1) for top in range(level1.max() + 1)], axis=1)
     return np.where(level1 == mass.argmax(axis=1)[:, None], leaves, -1).argmax(axis=1)
 
 

@@ -130,9 +130,7 @@ class EmbeddedTeacher:
         self.least_familiar, self.measures = least_familiar, measures
         self._recogniser, self._encode, self._workers = recogniser, encode, max(1, workers)
         self._inner = _inner_nodes(leaves)
-        self._member = np.array(
-            [[leaf.startswith(f"{node}.") for node in self._inner] for leaf in leaves], np.float32
-        )
+        self._below = [[i for i, leaf in enumerate(leaves) if leaf.startswith(f"{node}.")] for node in self._inner]
 
     @classmethod
     def fit(
@@ -259,9 +257,10 @@ class EmbeddedTeacher:
     def _others(self, leaves: NDArray[np.float32]) -> pl.Series:
         """For each row of leaf probabilities the Other that an unfamiliar query goes to."""
         # Nodes stand with the deepest first, and those that are nearly certain lie on one path.
-        sure = np.pad(leaves @ self._member >= _NEARLY_CERTAIN, ((0, 0), (0, 1)), constant_values=True)
+        sure = [leaves[:, below].sum(axis=1) >= _NEARLY_CERTAIN for below in self._below]
+        sure.append(np.ones(len(leaves), bool))
         others = pl.Series([*map(self.tree.other, self._inner), self.tree.other("")], dtype=pl.String)
-        return others.gather(sure.argmax(axis=1))
+        return others.gather(np.stack(sure, axis=1).argmax(axis=1))
 
 
 def _examples(rows: list[_Label], leaves: list[str], vectors: NDArray[np.float32]) -> Examples:

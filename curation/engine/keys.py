@@ -35,7 +35,11 @@ def key_of(document: dict[str, Any]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
+    """SHA-256 of a file's bytes, or of the names and bytes of all files below a directory, in hexadecimal."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        listed = {str(file.relative_to(path)): file_digest(file) for file in files}
+        return hashlib.sha256(canonical(listed)).hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -189,7 +189,7 @@ def _absolute(path: Path, root: Path) -> Path:
 def _resolve_files(params: Params, root: Path) -> Params:
     update = {name: _absolute(path, root) for name, path in input_files(params).items()}
     for name, path in update.items():
-        if not path.is_file():
+        if not path.exists():
             raise CurationError(f"the file {path} named by {name!r} in the recipe does not exist")
     kind = {name: str(path) if isinstance(getattr(params, name), str) else path for name, path in update.items()}
     return params.model_copy(update=kind) if update else params

@@ -140,7 +140,9 @@ class Session:
     def _document(self, stage: Stage) -> dict[str, Any]:
         params = self.recipe.sections[stage.name]
         shared = {
-            name: counted_params(self.graph.stages[name], self.recipe.sections[name], {}) for name in stage.shared
+            name: counted_params(self.graph.stages[name], section, input_files(section))
+            for name in stage.shared
+            if (section := self.recipe.sections[name])
         }
         sources = {}
         if stage.source == "log":

@@ -28,17 +28,20 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def _fields(model: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
-    """One line a field; those in ``given`` are set, the others stand as comments with their default."""
-    lines = []
-    for name, field in model.model_fields.items():
-        if field.description:
-            lines += [f"  # {line}" for line in textwrap.wrap(field.description, _WIDTH)]
+def _section(name: str, model: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
+    """A section of the recipe: what is given is set; the rest, and a section without anything, is commented out.
+
+    Taking one ``#`` and one space away from a commented setting and its section's head makes it count.
+    """
+    mark = "" if given else "# "
+    lines = [f"{mark}{name}:"]
+    for field_name, field in model.model_fields.items():
+        lines += [f"{mark}  # {line}" for line in textwrap.wrap(field.description or "", _WIDTH)]
         default = field.get_default(call_default_factory=True)
-        if name in given:
-            lines.append(f"  {name}: {_value(given[name])}")
+        if field_name in given:
+            lines.append(f"  {field_name}: {_value(given[field_name])}")
         elif default is not PydanticUndefined:
-            lines.append(f"  # {name}: {_value(default)}")
+            lines.append(f"{mark or '  # '}{'  ' if mark else ''}{field_name}: {_value(default)}")
     return lines
 
 
@@ -55,8 +58,7 @@ def recipe_template(stages: Mapping[str, Stage], log: Mapping[str, Any], domain:
         "# Recipe of this workspace. `curate run` builds what it says; lines that are commented out show defaults.",
         "# `curate plan` shows what a change makes stale, `curate why TABLE` says why.",
         "",
-        "log:",
-        *_fields(LogSource, log),
+        *_section("log", LogSource, log),
         "",
         "# A shipped domain (map_travel), or a directory with taxonomy.yaml, seeds.yaml, tools.yaml ...",
         f"domain: {domain}",
@@ -65,19 +67,10 @@ def recipe_template(stages: Mapping[str, Stage], log: Mapping[str, Any], domain:
         f"seed: {seed}",
         "",
         "# How to run; nothing here changes a result.",
-        "# run:",
-        *(line.replace("  # ", "#   # ", 1) for line in _fields(RunOptions, {})),
+        *_section("run", RunOptions, {}),
     ]
     for stage in stages.values():
-        fields = _fields(stage.params, {})
-        if fields:
-            lines += ["", f"# {stage.title or stage.name}.", f"# {stage.name}:"]
-            lines += [
-                line.replace("  # ", "#   ", 1) if _is_setting(line) else "#   # " + line[4:] for line in fields
-            ]
+        if stage.params.model_fields:
+            title = (stage.title or stage.name).rstrip(".")
+            lines += ["", f"# {title[0].upper()}{title[1:]}.", *_section(stage.name, stage.params, {})]
     return "\n".join(lines) + "\n"
-
-
-def _is_setting(line: str) -> bool:
-    name, colon, _ = line.strip().removeprefix("# ").partition(":")
-    return bool(colon) and name.isidentifier()

@@ -26,7 +26,9 @@ class EmbedParams(Params):
         "`auto`: the first up to `auto_limit` rows, the second beyond",
     )
     encoder_directory: str | None = Field(
-        None, description="directory of a sentence-transformers model, used instead of `encoder`"
+        None,
+        description="directory of a sentence-transformers model, used instead of `encoder`",
+        json_schema_extra={"input_file": True},
     )
     auto_limit: int = Field(400_000, ge=0, description="rows up to which `auto` takes the better, slower encoder")
 

@@ -121,9 +121,9 @@ def trace(
 def _print_trace(workspace: Any, found: Any) -> None:
     import polars as pl
 
-    console.print(f"[bold]{found.query.get('text')}[/]", highlight=False)
+    console.print(f"[bold]{found.query.get('text')}[/]", highlight=False, soft_wrap=True)
     for reject in found.rejects:
-        console.print(f"rejected by {reject['stage']}: {reject['reason']}", highlight=False)
+        console.print(f"rejected by {reject['stage']}: {reject['reason']}", highlight=False, soft_wrap=True)
     queries = workspace.table("queries").select("query_id", "text")
     for level, row in found.path.items():
         if row["query_id"] == row["representative_id"]:
@@ -131,19 +131,20 @@ def _print_trace(workspace: Any, found: Any) -> None:
         else:
             other = queries.filter(pl.col("query_id") == row["representative_id"]).collect()["text"].item()
             stands = f"merged into {row['representative_id']} “{other}” (similarity {row['similarity']:.3f})"
-        console.print(f"{level.removesuffix('_groups'):<10} {stands}", highlight=False)
+        console.print(f"{level.removesuffix('_groups'):<10} {stands}", highlight=False, soft_wrap=True)
     for candidate in found.candidates:
         console.print(
             f"candidate  {candidate['candidate_id']} {candidate['origin']}, {candidate['primary']}, "
             f"difficulty {candidate['difficulty']}, split {candidate['split']}",
             highlight=False,
+            soft_wrap=True,
         )
     if not found.candidates and not found.rejects:
         console.print("candidate  none")
     if found.raw:
         console.print(f"{found.raw_total:,} raw rows:")
         for raw in found.raw:
-            console.print(f"  {raw['file']}:{raw['row']}", highlight=False)
+            console.print(f"  {raw['file']}:{raw['row']}", highlight=False, soft_wrap=True)
         if found.raw_total > len(found.raw):
             console.print(f"  ... and {found.raw_total - len(found.raw):,} more (--limit)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -33,12 +34,20 @@ def main() -> None:
         if error.hint:
             errors.print(_plain(error.hint), highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("Interrupted. Finished parts are kept: run again to go on.")
-        sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" {error.filename}" if error.filename else ""
+        errors.print(
+            f"[bold red]Error:[/] cannot write{_plain(where)}: {error.strerror}", highlight=False, soft_wrap=True
+        )
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("Interrupted. Finished parts are kept: run again to go on.")
+        sys.exit(130)
 
 
 def _plain(text: str) -> str:

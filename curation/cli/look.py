@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from curation.cli.console import console, table_of
 from curation.errors import CurationError
@@ -21,7 +22,17 @@ def _workspace(directory: Path) -> Any:
     return Workspace(directory if directory.is_dir() or not directory.exists() else directory.parent)
 
 
+_CELL = 300
+"""Characters of a cell shown at most; the tables hold the whole."""
+
+
 def _cell(value: Any) -> str:
+    """A value as it stands in a cell: never markup, whatever people typed."""
+    text = _plain(value)
+    return escape(text if len(text) <= _CELL else text[:_CELL] + " ...")
+
+
+def _plain(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -49,6 +60,9 @@ def show(
     known = frame.collect_schema().names()
     chosen = [name.strip() for name in columns.split(",")] if columns else known
     unknown = [name for name in chosen if name not in known]
+    twice = [name for name in chosen if chosen.count(name) > 1]
+    if twice:
+        raise CurationError(f"the column {twice[0]!r} is asked for twice")
     if unknown:
         raise CurationError(f"{table} has no column {unknown[0]!r}", f"Its columns are {', '.join(known)}.")
     try:
@@ -56,7 +70,10 @@ def show(
             frame = pl.SQLContext({table: frame}).execute(f"SELECT * FROM {table} WHERE {where}")
         rows = frame.select(chosen).head(limit).collect(engine="streaming").to_dicts()
     except pl.exceptions.PolarsError as error:
-        raise CurationError(f"the condition {where!r} does not work on {table}: {error}") from None
+        raise CurationError(
+            f"the condition {where!r} does not work on {table}: {str(error).splitlines()[0]}",
+            f"Its columns are {', '.join(known)}.",
+        ) from None
     if not rows:
         console.print("No row." if where else f"{table} is empty.")
         return
@@ -108,11 +125,11 @@ def trace(
     from curation.report.trace import trace_query, trace_row
 
     workspace = _workspace(directory)
-    if name.isdigit():
+    if name.isascii() and name.isdecimal():
         found = trace_query(workspace, int(name), limit)
     else:
         file, _, row = name.rpartition(":")
-        if not file or not row.isdigit():
+        if not file or not (row.isascii() and row.isdecimal()):
             raise CurationError(f"{name!r} is neither an id nor FILE:ROW")
         found = trace_row(workspace, file, int(row), limit)
     _print_trace(workspace, found)
@@ -121,7 +138,7 @@ def trace(
 def _print_trace(workspace: Any, found: Any) -> None:
     import polars as pl
 
-    console.print(f"[bold]{found.query.get('text')}[/]", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{escape(str(found.query.get('text')))}[/]", highlight=False, soft_wrap=True)
     for reject in found.rejects:
         console.print(f"rejected by {reject['stage']}: {reject['reason']}", highlight=False, soft_wrap=True)
     queries = workspace.table("queries").select("query_id", "text")
@@ -130,7 +147,7 @@ def _print_trace(workspace: Any, found: Any) -> None:
             stands = f"kept, stands for {row['group_count']:,} raw rows"
         else:
             other = queries.filter(pl.col("query_id") == row["representative_id"]).collect()["text"].item()
-            stands = f"merged into {row['representative_id']} “{other}” (similarity {row['similarity']:.3f})"
+            stands = f"merged into {row['representative_id']} “{escape(other)}” (similarity {row['similarity']:.3f})"
         console.print(f"{level.removesuffix('_groups'):<10} {stands}", highlight=False, soft_wrap=True)
     for candidate in found.candidates:
         console.print(
@@ -139,12 +156,23 @@ def _print_trace(workspace: Any, found: Any) -> None:
             highlight=False,
             soft_wrap=True,
         )
+        if candidate["removed_tools"]:
+            console.print(f"           without {', '.join(candidate['removed_tools'])}", highlight=False)
+    if "tool_chain" in found.query:
+        console.print(
+            f"written for {' → '.join(found.query['tool_chain'])}: {found.query['verdict']}", highlight=False
+        )
+        parents = queries.filter(pl.col("query_id").is_in(found.query["parents"])).collect()
+        for parent in parents.to_dicts():
+            console.print(
+                f"modelled on {parent['query_id']} “{escape(parent['text'])}”", highlight=False, soft_wrap=True
+            )
     if not found.candidates and not found.rejects:
         console.print("candidate  none")
     if found.raw:
         console.print(f"{found.raw_total:,} raw rows:")
         for raw in found.raw:
-            console.print(f"  {raw['file']}:{raw['row']}", highlight=False, soft_wrap=True)
+            console.print(f"  {escape(raw['file'])}:{raw['row']}", highlight=False, soft_wrap=True)
         if found.raw_total > len(found.raw):
             console.print(f"  ... and {found.raw_total - len(found.raw):,} more (--limit)")
 

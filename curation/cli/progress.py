@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
@@ -60,7 +61,7 @@ class Bars:
     def started(self, step: Step) -> None:
         """Put up a bar."""
         self._title = step.stage.title
-        self._task = self._progress.add_task(step.stage.name, total=None, note=_because(step), count="")
+        self._task = self._progress.add_task(step.stage.name, total=None, note=escape(_because(step)), count="")
 
     def progress(self, stage: str, done: int, total: int, note: str) -> None:
         """Move the bar, at most ten times a second."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from curation.cli.console import console, duration, size, table_of
 from curation.errors import CurationError
@@ -31,7 +32,9 @@ def _session(target: Path, select: list[str] | None = None, workers: int | None 
 def run(
     target: Target = Path(),
     select: Select = None,
-    workers: Annotated[int | None, typer.Option(help="Threads; 0 takes all cores. Never changes a result.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Threads; 0 takes all cores. Never changes a result.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be built, and why.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -64,7 +67,7 @@ def run(
     if left_out:
         console.print(
             f"Left out of this run, since they are stale and were not selected: {', '.join(left_out)}. "
-            "The runs before still have them."
+            "Earlier runs keep theirs."
         )
     _closing(workspace, document)
     return None
@@ -77,7 +80,8 @@ def _closing(workspace: Any, document: dict[str, Any]) -> None:
         asked = int(metrics["asked"][0])
         short = "" if rows >= asked else f" of {asked:,} asked for: the log has no more"
         console.print(f"[bold]{rows:,} candidates[/]{short} in {workspace.root}", highlight=False, soft_wrap=True)
-    console.print("Look: `curate show candidate_pool`, `curate report`, `duckdb catalogue.duckdb`", highlight=False)
+    shown = "candidate_pool" if "candidate_pool" in document["tables"] else next(iter(document["tables"]))
+    console.print(f"Look: `curate show {shown}`, `curate report`, `duckdb catalogue.duckdb`", highlight=False)
 
 
 def _funnel(workspace: Any) -> Any:
@@ -135,9 +139,12 @@ def status(target: Target = Path()) -> None:
     console.print(table_of(headings, cells))
     faults = workspace.store.verify()
     for fault in faults:
-        console.print(f"[red]{fault}[/]")
+        console.print(f"[red]{escape(fault)}[/]")
     if faults:
-        raise CurationError("some files are not what their manifests say", "Remove objects/ and type `curate run`.")
+        raise CurationError(
+            "some files are not what their manifests say",
+            "Remove the directory of that stage under objects/ and type `curate run`: it is built again.",
+        )
 
 
 def why(
@@ -156,8 +163,8 @@ def why(
         verb = "would be restored from an earlier run" if step.status == "restored" else "is stale"
         console.print(f"{table} {verb}:", highlight=False)
         reasons = step.why
-    for reason in reasons:
-        console.print(f"  - {reason}", highlight=False, soft_wrap=True)
+    for reason in dict.fromkeys(reasons):
+        console.print(f"  - {escape(reason)}", highlight=False, soft_wrap=True)
 
 
 def diff(
@@ -191,7 +198,7 @@ def diff(
         new_manifest = workspace.store.manifest(name, key) or {"key_document": {}}
         old_manifest = workspace.store.manifest(name, other) if other else None
         reasons = differences(old_manifest and old_manifest["key_document"], new_manifest["key_document"])
-        console.print(f"{name}: {'; '.join(reasons)}", highlight=False, soft_wrap=True)
+        console.print(f"{name}: {escape('; '.join(reasons))}", highlight=False, soft_wrap=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -77,7 +77,9 @@ def init(
         fields: dict[str, Any] = {"path": str(source.relative_to(directory.resolve()) if inside else source)}
         fields |= {"text": text_column, "time": time_column, "source": source_column}
         fields = {name: value for name, value in fields.items() if value is not None}
-        recipe_path.write_text(recipe_template(STAGES, fields, domain, seed), encoding="utf-8")
+        unfinished = recipe_path.with_name(".recipe.yaml.new")
+        unfinished.write_text(recipe_template(STAGES, fields, domain, seed), encoding="utf-8")
+        unfinished.replace(recipe_path)
     except OSError as error:
         raise CurationError(f"the workspace {directory} cannot be written: {error.strerror}") from None
     Recipe.load(recipe_path)
@@ -121,6 +123,8 @@ def doctor(directory: Annotated[Path, typer.Argument(help="The workspace to look
         faults += not good
         cells.append([what, "[green]ok[/]" if good else "[red]missing[/]", detail])
 
+    if not directory.exists():
+        raise CurationError(f"there is no directory {directory}", "Name a workspace, or none to look at the machine.")
     memory = _available_memory()
     cores = len(os.sched_getaffinity(0))
     say("cores", True, f"{cores} usable")

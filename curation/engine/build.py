@@ -38,7 +38,7 @@ class InputTable:
         """The table lazily; one without files has the contract's columns and no rows."""
         if not self.files:
             return schemas.load(table).schema.create_empty().lazy()
-        return pl.scan_parquet(list(self.files), hive_partitioning=False)
+        return pl.scan_parquet(list(self.files), hive_partitioning=False, glob=False)
 
 
 def _validated(stage: str, table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -276,7 +276,7 @@ class BuildContext:
         if not keys or len(edges) < 2 or (ordered and tuple(keys) == tuple(contract.sort_by)):
             return
         files = sorted((self.build / "data" / table).glob("*.parquet"))
-        frame = pl.scan_parquet(files).select(keys)
+        frame = pl.scan_parquet(files, glob=False).select(keys)
         duplicated = (
             frame.group_by(keys).len().filter(pl.col("len") > 1).select(keys).head(1).collect(engine="streaming")
         )

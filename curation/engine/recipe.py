@@ -23,7 +23,7 @@ RECIPE_NAME = "recipe.yaml"
 class LogSource(BaseModel):
     """Where the raw log lies and what its columns are called."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     path: Path = Field(description="directory, file or glob; relative to the recipe")
     format: Literal["auto", "parquet", "csv", "jsonl"] = Field("auto", description="auto goes by the file names")
@@ -54,7 +54,7 @@ class LogSource(BaseModel):
 class RunOptions(BaseModel):
     """How to run; nothing here shapes a result, so nothing here makes a table stale."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     workers: int = Field(0, ge=0, description="threads; 0 takes every core this process may use")
     memory_gb: float = Field(8.0, gt=0, description="memory the stages should stay under")
@@ -67,7 +67,7 @@ class RunOptions(BaseModel):
 
 
 class _Head(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     log: LogSource
     domain: str = Field("map_travel", description="a shipped domain or a directory with domain files")

@@ -116,9 +116,12 @@ class Session:
         return load_domain(self.recipe.domain)
 
     @cached_property
+    def _log_hashes(self) -> dict[str, str]:
+        return self.store.hash_sources(self.recipe.log.files(), self.recipe.log.root)
+
+    @cached_property
     def _log_digest(self) -> str:
-        log = self.recipe.log
-        hashes = self.store.hash_sources(log.files(), log.root)
+        log, hashes = self.recipe.log, self._log_hashes
         columns = {"text": log.text, "time": log.time, "source": log.source, "format": log.format}
         return hashlib.sha256(canonical({"files": hashes, "columns": columns})).hexdigest()[:16]
 
@@ -131,9 +134,20 @@ class Session:
         if any(self.graph.stages[name].source == "log" for name in self.selected):
             from curation.engine.readers import check_log
 
+            own = [self.store.root / place for place in ("objects", "parts", "runs", "latest", "_tmp")]
+            inside = [f for f in self.recipe.log.files() if any(f.is_relative_to(place) for place in own)]
+            if inside:
+                raise CurationError(
+                    f"log.path {self.recipe.log.path} takes in the workspace's own tables ({inside[0]})",
+                    "Put the log in a directory of its own.",
+                )
             check_log(self.recipe.log)
         if any(self.graph.stages[name].uses_domain for name in self.selected):
             _ = self.domain
+        for name in self.selected:
+            check = self.graph.stages[name].check
+            if check is not None:
+                check(self.recipe.sections[name], self.domain if self.graph.stages[name].uses_domain else None)
 
     # -- planning
 
@@ -173,10 +187,14 @@ class Session:
         document = self._document(stage)
         key, current = key_of(document), self._current(stage)
         why = differences(current["key_document"] if current else None, document)
-        if self.store.manifest(name, key) is not None:
+        if self.store.is_whole(name, key):
             return Step(stage, "restored" if why else "fresh", why, key, document)
         return Step(
-            stage, "stale" if name in self.selected else "left out", why or ["its object is gone"], key, document
+            stage,
+            "stale" if name in self.selected else "left out",
+            why or ["its files are gone or damaged"],
+            key,
+            document,
         )
 
     def plan(self) -> list[Step]:
@@ -259,6 +277,7 @@ class Session:
                 on_progress=self._forward(stage.name),
             )
             stage.run(context)
+            self._check_log_unchanged(stage, context)
             built = context.finish()
             try:
                 self._check_account(stage, built["account"])
@@ -277,6 +296,21 @@ class Session:
                 **built,
             }
             self.store.commit(stage.name, key, manifest)
+
+    def _check_log_unchanged(self, stage: Stage, context: BuildContext) -> None:
+        """A log that changed while it was read must not be stored under the key of the log before."""
+        if stage.source != "log":
+            return
+        log = self.recipe.log
+        changed = [
+            file
+            for file, digest in self.store.hash_sources([f for f in log.files() if f.exists()], log.root).items()
+            if self._log_hashes.get(file) != digest
+        ]
+        gone = [str(file) for file in log.files() if not file.exists()]
+        if changed or gone:
+            shutil.rmtree(context.build)
+            raise CurationError(f"the log changed while it was read: {(changed + gone)[0]}", "Run again.")
 
     def _forward(self, stage: str) -> Any:
         def forward(done: int, total: int, note: str) -> None:

@@ -25,7 +25,7 @@ __all__ = ["Account", "Context", "Params", "Part", "Stage"]
 class Params(BaseModel):
     """Base of a stage's section in the recipe: unknown keys are errors, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class Stage:
         libraries: Distributions whose version shapes the output, so that it is part of the key.
         version: Raised by hand when the output changes for a reason that the code's hash cannot see.
         seeded: Whether it makes random choices, so that the recipe's seed is part of the key.
+        check: Called with the parameters and the domain (or None) before any work, to refuse what would fail later.
         free: Parameters that do not shape the output (batch sizes and the like), left out of the key.
     """
 
@@ -144,3 +145,4 @@ class Stage:
     version: int = 1
     free: tuple[str, ...] = ()
     seeded: bool = True
+    check: Callable[[Any, Any], None] | None = None

@@ -51,6 +51,15 @@ def write_json(path: Path, document: Any) -> None:
     temporary.replace(path)
 
 
+def _read_json(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None where there is none or it is damaged, since all it says can be built again."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
 class Store:
     """The files of one workspace. Only the holder of :meth:`lock` may write."""
 
@@ -114,10 +123,22 @@ class Store:
     def manifest(self, stage: str, key: str) -> dict[str, Any] | None:
         """Manifest of a built object, or None if there is none."""
         path = self.object_directory(stage, key) / "manifest.json"
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
+        return _read_json(path)
+
+    def is_whole(self, stage: str, key: str) -> bool:
+        """Whether the object is there with every file of its manifest at its size."""
+        manifest = self.manifest(stage, key)
+        if manifest is None:
+            return False
+        data = self.object_directory(stage, key) / "data"
+        for table, files in manifest["tables"].items():
+            for file, entry in files.items():
+                try:
+                    if (data / table / file).stat().st_size != entry["bytes"]:
+                        return False
+                except OSError:
+                    return False
+        return True
 
     def describe_files(self, data: Path) -> dict[str, dict[str, dict[str, Any]]]:
         """Table to file name to rows, bytes and SHA-256, for the tables under ``data``."""
@@ -143,6 +164,8 @@ class Store:
         write_json(build / "manifest.json", manifest)
         fsync_directory(build)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():  # damaged, or it would not have been built again
+            target.rename(self.temporary / f"damaged-{stage}-{key}")
         build.rename(target)
         fsync_directory(target.parent)
 
@@ -178,10 +201,7 @@ class Store:
     def run(self, name: str = "latest") -> dict[str, Any] | None:
         """``run.json`` of a run; None if there is no such run."""
         path = self.root / name if name == "latest" else self.root / "runs" / name
-        try:
-            return json.loads((path / "run.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
+        return _read_json(path / "run.json")
 
     def verify(self, name: str = "latest") -> list[str]:
         """Sentences about files of a run that are missing, changed or not listed; empty when all is well."""
@@ -215,10 +235,7 @@ class Store:
     def hash_sources(self, files: Iterable[Path], root: Path) -> dict[str, str]:
         """File (relative to ``root``) to SHA-256; a file whose size, time and inode are known is not read again."""
         cache_path = self.root / "sources.json"
-        try:
-            cache = json.loads(cache_path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
-            cache = {}
+        cache = _read_json(cache_path) or {}
         hashes, fresh = {}, {}
         for file in files:
             status = file.stat()

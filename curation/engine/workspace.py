@@ -34,7 +34,7 @@ class Workspace:
 
     def run(self, name: str = "latest") -> dict[str, Any]:
         """The run document of a run: ``id``, ``stages``, ``tables``."""
-        document = self.store.run(name)
+        document = self.store.run(name) if "/" not in name and ".." not in name else None
         if document is None:
             known = ", ".join(self.store.runs()[-5:])
             if name == "latest":
@@ -54,7 +54,7 @@ class Workspace:
 
     def table(self, name: str, run: str = "latest") -> pl.LazyFrame:
         """A table as a lazy frame, rows in the contract's order."""
-        return pl.scan_parquet(self.files(name, run), hive_partitioning=False)
+        return pl.scan_parquet(self.files(name, run), hive_partitioning=False, glob=False)
 
     def manifest(self, table: str, run: str = "latest") -> dict[str, Any]:
         """The manifest of the object that holds a table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import schemas
@@ -33,8 +34,8 @@ def write_catalogue(workspace: Workspace) -> Path:
     with duckdb.connect(str(temporary)) as connection:
         for table in workspace.tables():
             contract = schemas.load(table)
-            files = workspace.root / "latest" / table / "*.parquet"
-            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet({_quoted(str(files))})")
+            files = re.sub(r"([*?\[])", r"[\1]", str(workspace.root / "latest" / table)) + "/*.parquet"
+            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet({_quoted(files)})")
             connection.execute(f"COMMENT ON VIEW {table} IS {_quoted(contract.description)}")
             for name, column in contract.columns().items():
                 if column.description:

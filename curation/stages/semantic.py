@@ -28,6 +28,9 @@ class SemanticParams(Params):
     """How close two queries of a bucket must be for one to stand for the other."""
 
     threshold: float = Field(0.92, gt=0, le=1, description="cosine similarity from which on a query is merged")
+    digits: Literal["content", "ignore"] = Field(
+        "content", description="content: queries whose numbers or model names differ are never merged"
+    )
     method: Literal["auto", "products", "projections", "faiss", "faiss-ivf"] = Field(
         "auto",
         description="auto: all products in buckets of up to 2,000 queries, sign projections (recall .999) beyond; "
@@ -70,7 +73,7 @@ def run(ctx: Context) -> None:
     names = rows["bucket"].unique().sort()
     bucket = rows["bucket"].cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
     weight = rows["weight"].to_numpy()
-    representative, similarity = _group(ctx, rows, bucket)
+    representative, similarity = _group(ctx, rows, _cells(ctx, rows, bucket))
     counts = np.zeros(rows.height, dtype=np.int64)
     np.add.at(counts, representative, weight)
     ids = rows["query_id"].to_numpy()
@@ -91,6 +94,21 @@ def run(ctx: Context) -> None:
         part.metric("buckets", len(names), "buckets")
         part.metric("largest_bucket", int(np.bincount(bucket).max()) if len(bucket) else 0, "rows")
         part.metric("similarity_mean", float(merged.mean(dtype=np.float64)) if len(merged) else 1.0, "cosine")
+
+
+def _cells(ctx: Context, rows: pl.DataFrame, bucket: np.ndarray) -> np.ndarray:
+    """Rows that may be merged: those of a bucket, with the same numbers where these are content.
+
+    Sentence vectors hardly tell line 4 from line 1, so numbers are compared as they stand.
+    """
+    if ctx.params.digits == "ignore" or rows.is_empty():
+        return bucket
+    from curation.algorithms.digits import number_hashes
+
+    norms = rows.lazy().select("query_id").join(ctx.scan("queries", ["query_id", "norm"]), on="query_id", how="left")
+    texts = norms.sort("query_id").collect()["norm"].to_arrow(compat_level=pl.CompatLevel.oldest())
+    cells = pl.DataFrame({"bucket": bucket, "numbers": number_hashes(texts, ctx.workers)})
+    return cells.select(pl.struct("bucket", "numbers").rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
 
 
 def _group(ctx: Context, rows: pl.DataFrame, bucket: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,7 +156,7 @@ STAGE = Stage(
     name="semantic",
     run=run,
     params=SemanticParams,
-    reads=("annotations", "embeddings", "lexical_groups"),
+    reads=("annotations", "embeddings", "lexical_groups", "queries"),
     makes=("semantic_groups",),
     title="Merge queries of a bucket that mean the same",
     after="annotate",

@@ -231,7 +231,10 @@ def run(ctx: Context) -> None:
 
     params: SynthesisParams = ctx.params
     pool = ctx.shared["pool"]
-    wanted = round(pool.size * pool.synthetic_share) if ctx.domain.grammar and ctx.domain.tools else 0
+    # A small log makes a smaller pool than asked for; the share is of the pool that comes out.
+    observable = ctx.rows("difficulty") / max(1 - pool.synthetic_share - pool.tool_removed_share, 0.1)
+    most = round(min(pool.size, observable) * pool.synthetic_share)
+    wanted = most if ctx.domain.grammar and ctx.domain.tools else 0
     scorer = PlanScorer(ctx.domain, Scale(**ctx.shared["difficulty"].model_dump()))
     writer = GrammarWriter(ctx.domain, scorer, ctx.seed)
     chains: list[Any] = []

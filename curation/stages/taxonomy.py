@@ -34,7 +34,7 @@ def run(ctx: Context) -> None:
             }
             for node in taxonomy.nodes
         ],
-        schema_overrides={"level": pl.Int32, "examples": pl.List(pl.String)},
+        schema_overrides={"parent_id": pl.String, "level": pl.Int32, "examples": pl.List(pl.String)},
     )
     changes = nodes.select(
         "version",

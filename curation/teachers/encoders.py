@@ -22,7 +22,17 @@ import numpy as np
 
 from curation.errors import CurationError
 
-__all__ = ["AUTO", "STATIC", "USE", "Encoder", "EncoderChoice", "load_encoder", "resolve_encoder", "unit_rows"]
+__all__ = [
+    "AUTO",
+    "STATIC",
+    "USE",
+    "Encoder",
+    "EncoderChoice",
+    "find_encoder",
+    "load_encoder",
+    "resolve_encoder",
+    "unit_rows",
+]
 
 AUTO, USE, STATIC = "auto", "use-multilingual", "static-multilingual"
 
@@ -30,9 +40,17 @@ AUTO, USE, STATIC = "auto", "use-multilingual", "static-multilingual"
 class EncoderChoice(Protocol):
     """The part of the embed section of a recipe that says which encoder is meant."""
 
-    encoder: str
-    encoder_directory: str | None
-    auto_limit: int
+    @property
+    def encoder(self) -> str:
+        """Name of an encoder, or `auto`."""
+
+    @property
+    def encoder_directory(self) -> str | None:
+        """Directory of a model, used instead."""
+
+    @property
+    def auto_limit(self) -> int:
+        """Rows up to which `auto` takes the better encoder."""
 
 
 def resolve_encoder(choice: EncoderChoice, rows: int) -> str:
@@ -163,6 +181,16 @@ def load_encoder(name: str, workers: int = 1) -> Encoder:
 
         return StaticEncoder(name, workers)
     return SentenceTransformerEncoder(name, workers, _model_directory(name))
+
+
+def find_encoder(name: str) -> None:
+    """Look whether an encoder is there, without loading it.
+
+    Raises:
+        CurationError: There is no encoder of that name.
+    """
+    if name not in (USE, STATIC):
+        _model_directory(name)
 
 
 def _model_directory(name: str) -> Path:

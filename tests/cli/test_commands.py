@@ -206,3 +206,55 @@ def test_help_lists_every_command():
     shown = CliRunner().invoke(app, ["--help"]).stdout
     for command in ("init", "run", "plan", "status", "why", "diff", "show", "review", "report", "trace", "doctor"):
         assert command in shown
+
+
+def test_what_people_typed_is_never_markup(tmp_path):
+    write_log(tmp_path / "log")
+    odd = ["[/red] hotel near me", "[bold]restaurant[/bold] near the [link=x]station"]
+    pl.DataFrame({"query": odd}).write_parquet(tmp_path / "log" / "odd.parquet")
+    (tmp_path / "recipe.yaml").write_text("log: {path: log, text: query}\n")
+    assert curate("run", tmp_path, "-s", "ingest", "-q").returncode == 0
+    shown = curate("show", "queries", tmp_path, "--where", "text LIKE '[%'", "--columns", "text").stdout
+    assert all(text in shown for text in odd)
+    assert odd[1] in curate("trace", "odd.parquet:1", tmp_path).stdout
+
+
+def test_a_log_that_takes_in_the_workspace_is_refused(tmp_path):
+    write_log(tmp_path)
+    (tmp_path / "recipe.yaml").write_text("log: {path: ., text: query, format: parquet}\n")
+    assert curate("run", tmp_path, "-s", "ingest", "-q").returncode == 0
+    fails(curate("run", tmp_path, "-s", "ingest"), "the workspace's own tables", "a directory of its own")
+
+
+def test_odd_arguments_get_sentences(workspace, tmp_path):
+    fails(curate("trace", "²", workspace), "neither an id nor FILE:ROW")
+    fails(curate("trace", "part-0.parquet:²", workspace), "neither an id nor FILE:ROW")
+    fails(curate("show", "queries", workspace, "--run", "../../x"), "no run")
+    fails(curate("show", "queries", workspace, "--columns", "text,text"), "asked for twice")
+    fails(curate("doctor", tmp_path / "nowhere"), "no directory")
+    assert curate("run", workspace, "--workers", "-3").returncode == 2
+
+
+def test_mistakes_in_late_stages_are_told_before_any_work(tmp_path):
+    write_workspace(tmp_path, RECIPE.replace("propose: 10", "propose: 10, file: labels.csv"))
+    (tmp_path / "labels.csv").write_text("text,primary\nhello,no.such.leaf\n")
+    fails(curate("plan", tmp_path), "line 2", "no.such.leaf")
+    (tmp_path / "recipe.yaml").write_text(RECIPE + "embed: {encoder: gpt-5}\n")
+    fails(curate("plan", tmp_path), "gpt-5")
+
+
+def test_a_domain_may_be_flat(tmp_path):
+    domain = tmp_path / "cooking"
+    domain.mkdir()
+    leaves = {"recipes": "how is {} cooked", "shopping": "buy {} for me", "timers": "boil the {} for five minutes"}
+    taxonomy = "".join(f"  {leaf}: what belongs to {leaf}\n" for leaf in leaves)
+    (domain / "taxonomy.yaml").write_text(f"version: '1'\ntaxonomy:\n{taxonomy}")
+    foods = ["rice", "eggs", "beans", "a cake", "soup", "noodles"]
+    seeds = "".join(
+        f"  {leaf}:\n    en: [{', '.join(text.format(food) for food in foods)}]\n" for leaf, text in leaves.items()
+    )
+    (domain / "seeds.yaml").write_text(f"seeds:\n{seeds}")
+    write_workspace(tmp_path, RECIPE + f"domain: {domain}\n")
+    done = curate("run", tmp_path, "-s", "+taxonomy", "-s", "+seeds")
+    assert done.returncode == 0, done.stderr
+    assert Workspace(tmp_path).rows("taxonomy") == 4  # three leaves and Other

@@ -34,6 +34,7 @@ def test_a_directory_means_its_recipe(tmp_path):
         ("log:\n  path: .\n  txt: q\n", "line 3: unknown key 'log.txt'", "text"),
         ("log: {path: .}\nrun:\n  worker: 2\n", "line 3: unknown key 'run.worker'", "workers"),
         ("log: {path: .}\ningest:\n  rows: many\n", "line 3: ingest.rows = 'many' is wrong", None),
+        ("log: {path: .}\ningest:\n  slow: .nan\n", "line 3: ingest.slow = nan is wrong", None),
         ("log: {path: .}\ningest:\n  rows: -1\n", "line 3: ingest.rows = -1 is wrong", None),
         ("log: {path: .}\nlexical: 7\n", "line 2: lexical must be a mapping", None),
         ("seed: 1\n", "'log' is missing", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -206,3 +207,47 @@ def test_observer_hears_of_every_stage(tmp_path):
         ("fresh", "ingest"),
         ("fresh", "lexical"),
     ]
+
+
+def test_a_lost_or_cut_file_is_built_again(tmp_path):
+    run(tmp_path)
+    before = files(tmp_path)
+    (lost, cut, *_) = sorted((tmp_path / "latest" / "queries").glob("*.parquet"))
+    lost.unlink()
+    cut.write_bytes(b"x")
+    plan = toy.session(tmp_path).plan()
+    assert (plan[0].status, plan[0].why) == ("stale", ["its files are gone or damaged"])
+    run(tmp_path)
+    assert files(tmp_path) == before
+    assert Store(tmp_path).verify() == []
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{"])
+@pytest.mark.parametrize("name", ["objects/ingest/*/manifest.json", "latest/run.json", "sources.json"])
+def test_a_damaged_small_file_costs_work_not_a_traceback(tmp_path, name, content):
+    run(tmp_path)
+    before = files(tmp_path)
+    (tmp_path / "sources.json").touch()
+    (damaged,) = tmp_path.glob(name)
+    damaged.write_text(content)
+    run(tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_workspace_path_may_hold_glob_characters(tmp_path):
+    (tmp_path / "w1").mkdir()
+    odd = tmp_path / "w[1]*?"
+    odd.mkdir()
+    run(tmp_path / "w1", ingest={"rows": 80})
+    run(odd)
+    assert Workspace(odd).table("queries").collect().height == 40
+
+
+def test_a_stage_may_refuse_its_parameters_before_any_work(tmp_path, monkeypatch):
+    def refuse(params, domain):
+        raise CurationError("no")
+
+    monkeypatch.setitem(toy.STAGES, "lexical", dataclasses.replace(toy.STAGES["lexical"], check=refuse))
+    with pytest.raises(CurationError, match="no"):
+        run(tmp_path)
+    assert not (tmp_path / "objects" / "ingest").exists()

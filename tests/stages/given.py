@@ -19,7 +19,7 @@ LEAVES = ("discovery.area", "discovery.poi", "planning.route", "rules.travel", "
 
 
 def tables(n: int = 600, d: int = 16, seed: int = 0, *, failed: int = 0) -> dict[str, pl.DataFrame]:
-    """annotations, embeddings and lexical_groups of n queries, each standing for two strings."""
+    """annotations, embeddings, queries and lexical_groups of n queries, each standing for two strings."""
     random = np.random.default_rng(seed)
     ids = np.sort(random.choice(2**62, n, replace=False)).astype(np.uint64)
     primary = random.choice(LEAVES, n, p=[0.5, 0.3, 0.15, 0.04, 0.01])
@@ -68,7 +68,20 @@ def tables(n: int = 600, d: int = 16, seed: int = 0, *, failed: int = 0) -> dict
             "group_count": np.concatenate([weights, weights]),
         }
     ).sort("query_id")
-    return {"annotations": annotations, "embeddings": embeddings, "lexical_groups": lexical}
+    queries = pl.DataFrame({"query_id": ids}).select(
+        "query_id",
+        text=pl.lit("text"),
+        norm=pl.lit("text"),
+        count=pl.lit(1, pl.Int64),
+        first_seen=pl.lit(None, pl.Datetime("us")),
+        last_seen=pl.lit(None, pl.Datetime("us")),
+        lang=pl.lit("en"),
+        script=pl.lit("Latn"),
+        n_chars=pl.lit(4, pl.Int32),
+        masked=pl.lit([], pl.List(pl.String)),
+        sources=pl.lit([], pl.List(pl.String)),
+    )
+    return {"annotations": annotations, "embeddings": embeddings, "lexical_groups": lexical, "queries": queries}
 
 
 def scored(survivors: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
@@ -142,7 +155,9 @@ def no_pool(ctx: Any) -> None:
 
 
 STAGES = {
-    "annotate": Stage("annotate", give, FolderParams, makes=("annotations", "embeddings", "lexical_groups")),
+    "annotate": Stage(
+        "annotate", give, FolderParams, makes=("annotations", "embeddings", "lexical_groups", "queries")
+    ),
     "semantic": semantic.STAGE,
     "difficulty": Stage(
         "difficulty", score, Params, reads=("semantic_groups",), makes=("difficulty",), after="semantic"

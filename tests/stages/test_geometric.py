@@ -248,11 +248,6 @@ def test_a_pool_full_of_synthetic_rows_is_a_sentence(tmp_path):
         run(given, tmp_path, size=20)
 
 
-def test_shares_of_difficulties_that_do_not_exist_are_a_sentence(tmp_path):
-    with pytest.raises(CurationError, match=r"pool\.difficulty"):
-        run(given_survivors(tmp_path, n=60), tmp_path, size=20, difficulty={7: 0.5})
-
-
 def test_difficulty_of_strangers_is_a_sentence(tmp_path):
     given = given_survivors(tmp_path, n=60)
     given["semantic_groups"] = given["semantic_groups"].head(20)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
+from pydantic import ValidationError
 
-from curation.stages.pool import STAGE
+from curation.stages.pool import STAGE, PoolParams
 from tests.helpers import FakeContext
 
 IDS = pl.UInt64
@@ -133,3 +135,24 @@ def test_shares_stand_next_to_their_targets():
     assert shares["difficulty", "-1"]["rows"] == 2
     assert shares["bucket", "x.y|"]["available"] == 2
     assert done.metrics["shortfall"] == 2
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ({1: 0.9, 2: 0.9}, "sum to 1.8"),
+        (dict.fromkeys(range(-1, 6), 0.1), "sum to 0.7"),
+        ({1: 0.0}, "sum to 0"),
+        ({7: 0.5}, "one of -1 to 5, not 7"),
+        ({1: -0.5}, "not negative"),
+        ({1: float("nan")}, "finite"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused_with_the_recipe(shares, said):
+    with pytest.raises(ValidationError, match=said):
+        PoolParams(difficulty=shares)
+
+
+def test_made_candidates_leave_room_for_observed_ones():
+    with pytest.raises(ValidationError, match="less than a tenth"):
+        PoolParams(tool_removed_share=0.5, synthetic_share=0.5)

@@ -142,3 +142,22 @@ def test_importing_the_stage_is_light():
     heavy = "{'numba', 'faiss', 'torch', 'sklearn', 'pyarrow.parquet'}"
     program = f"import sys, curation.stages.semantic, curation.stages.geometric; print({heavy} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "set()"
+
+
+def test_t6_queries_whose_numbers_differ_are_never_merged_by_default(tmp_path):
+    """Sentence vectors hardly tell line 4 from line 1: six identical vectors, two numbers, one row without."""
+    given = tables(6, d=4)
+    given["embeddings"] = given["embeddings"].with_columns(
+        vector=pl.Series(np.tile([1, 0, 0, 0], (6, 1)).astype(np.float32), dtype=pl.Array(pl.Float32, 4))
+    )
+    given["annotations"] = given["annotations"].with_columns(
+        primary=pl.lit("other"), secondary=pl.lit([], pl.List(pl.String))
+    )
+    norms = ["北京4号线末班车", "北京1号线末班车", "4号线北京末班车", "1号线北京末班车", "北京末班车", "北京的末班车"]
+    given["queries"] = given["queries"].with_columns(norm=pl.Series(norms))
+    found = run(given, tmp_path)
+    kept = found.groups.filter(pl.col("query_id") == pl.col("representative_id"))
+    assert kept.height == 3
+    pairs = found.groups["representative_id"].to_list()
+    assert pairs[0] == pairs[2] and pairs[1] == pairs[3] and pairs[4] == pairs[5]
+    assert run(given, tmp_path, params={"digits": "ignore"}).account.kept == 1

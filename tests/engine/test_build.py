@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import dataclasses
+
 import polars as pl
 import pytest
 
+import schemas
 from curation.engine.build import BuildContext, InputTable
 from curation.engine.stage import Account, Params, Stage
 from curation.engine.store import Store
@@ -48,6 +51,21 @@ def test_a_row_that_breaks_the_contract_stops_the_stage_and_is_named(context):
         part.write("lexical_groups", frame)
     assert "'query_id': 7" in caught.value.hint
     assert not context.done_marker("0000").exists()
+
+
+def test_a_contract_may_send_a_failing_row_to_rejects_instead(context, monkeypatch):
+    contract = dataclasses.replace(schemas.load("lexical_groups"), on_invalid="reject")
+    monkeypatch.setitem(schemas.CONTRACTS, "lexical_groups", contract)
+    types = dict(schemas.load("lexical_groups").schema.create_empty().schema)
+    frame = pl.DataFrame([(7, 7, 0.5, 1), (8, 8, 1.0, 1)], schema=types, orient="row")
+    with context.part() as part:
+        part.write("lexical_groups", frame)
+        part.account(Account(rows_in=2, kept=1, weight_in=2, weight_out=1))
+    assert context.finish()["account"]["rejected"] == 1
+    data = context.build / "data"
+    assert pl.read_parquet(data / "lexical_groups" / "0000.parquet")["query_id"].to_list() == [8]
+    refused = pl.read_parquet(data / "_rejects" / "0000.parquet").row(0, named=True)
+    assert (refused["query_id"], refused["reason"]) == (7, "contract_kept_is_itself")
 
 
 def test_the_same_key_in_two_parts_is_found(context):

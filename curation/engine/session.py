@@ -276,7 +276,12 @@ class Session:
                 domain=(lambda: self.domain) if stage.uses_domain else None,
                 on_progress=self._forward(stage.name),
             )
-            stage.run(context)
+            try:
+                stage.run(context)
+            except FileNotFoundError as error:
+                if stage.source == "log":
+                    raise CurationError(f"the log changed while it was read: {error.filename} is gone") from error
+                raise
             self._check_log_unchanged(stage, context)
             built = context.finish()
             try:

@@ -258,3 +258,21 @@ def test_a_domain_may_be_flat(tmp_path):
     done = curate("run", tmp_path, "-s", "+taxonomy", "-s", "+seeds")
     assert done.returncode == 0, done.stderr
     assert Workspace(tmp_path).rows("taxonomy") == 4  # three leaves and Other
+
+
+@pytest.fixture
+def read_only(workspace, tmp_path):
+    """The workspace on a file system that cannot be written."""
+    place = tmp_path / "fixed"
+    place.mkdir()
+    bound = subprocess.run(["mount", "--bind", workspace, place], capture_output=True, check=False)
+    if bound.returncode:
+        pytest.skip("mounting read-only needs root")
+    subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.parametrize("command", ["report", "catalogue", "run"])
+def test_a_workspace_that_cannot_be_written(read_only, command):
+    fails(curate(command, read_only), "cannot")

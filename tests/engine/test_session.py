@@ -251,3 +251,36 @@ def test_a_stage_may_refuse_its_parameters_before_any_work(tmp_path, monkeypatch
     with pytest.raises(CurationError, match="no"):
         run(tmp_path)
     assert not (tmp_path / "objects" / "ingest").exists()
+
+
+@pytest.mark.parametrize("change", ["rewrite", "delete"])
+def test_a_log_that_changes_while_it_is_read_is_not_stored(tmp_path, change):
+    from curation.engine.recipe import Recipe
+    from curation.engine.session import Session
+    from curation.stages.ingest import STAGE
+    from tests.small_log import write_log
+
+    log = write_log(tmp_path / "log")
+    file = log / "part-1.parquet"
+
+    class Meddler:
+        def started(self, step):
+            if change == "delete":
+                file.unlink()
+            else:
+                pl.DataFrame({"query": ["another log"]}).write_parquet(file)
+
+        def progress(self, stage, done, total, note):
+            pass
+
+        def finished(self, step, manifest):
+            pass
+
+    stages = {"ingest": STAGE}
+    recipe = Recipe.from_dict({"log": {"path": str(log), "text": "query"}}, root=tmp_path, stages=stages)
+    with (
+        pytest.raises(CurationError, match=r"part-1\.parquet"),
+        Session(recipe, tmp_path / "w", stages=stages, observer=Meddler()) as session,
+    ):
+        session.run()
+    assert not (tmp_path / "w" / "objects" / "ingest").exists()

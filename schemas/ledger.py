@@ -22,6 +22,7 @@ class Ledger(dy.Schema):
     weight_out = dy.Int64(min=0, description="raw rows behind the rows kept, those of merged rows included")
     weight_rejected = dy.Int64(min=0, description="raw rows behind the rows rejected")
     weight_failed = dy.Int64(min=0, description="raw rows behind the rows failed")
+    weight_earlier = dy.Int64(min=0, description="raw rows behind rows merged into a query of an earlier workspace")
 
     @dy.rule()
     def rows_balance(cls) -> pl.Expr:
@@ -30,5 +31,7 @@ class Ledger(dy.Schema):
 
     @dy.rule()
     def weights_balance(cls) -> pl.Expr:
-        """weight in = weight out + rejected + failed."""
-        return pl.col("weight_in") == pl.col("weight_out") + pl.col("weight_rejected") + pl.col("weight_failed")
+        """weight in = weight out + rejected + failed + earlier."""
+        return pl.col("weight_in") == pl.sum_horizontal(
+            "weight_out", "weight_rejected", "weight_failed", "weight_earlier"
+        )

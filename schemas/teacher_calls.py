@@ -11,7 +11,7 @@ class TeacherCalls(dy.Schema):
     request_key = dy.String(
         primary_key=True, description="hash of the rendered request, schema, model and parameters"
     )
-    stage = dy.String(description="the stage that asked")
+    stage = dy.String(primary_key=True, description="the stage that asked")
     model = dy.String(description="the model asked")
     prompt_tokens = dy.Int64(min=0, description="tokens sent")
     completion_tokens = dy.Int64(min=0, description="tokens received")

@@ -87,6 +87,7 @@ class _Part:
         self._context, self._name = context, name
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._rejects: list[pl.DataFrame] = []
+        self._calls: list[pl.DataFrame] = []
         self.record = _PartRecord()
 
     def write(self, table: str, frame: pl.DataFrame) -> None:
@@ -126,6 +127,12 @@ class _Part:
     def metric(self, name: str, value: float, unit: str) -> None:
         self.record.metrics[name] = (float(value), unit)
 
+    def calls(self, frame: pl.DataFrame) -> None:
+        good, bad = _validated(self._context.stage.name, "teacher_calls", frame)
+        if len(bad):
+            raise CurationError(f"stage {self._context.stage.name} recorded calls that break their contract")
+        self._calls.append(good)
+
     def close(self) -> None:
         """Write everything, then the marker that says the part is whole."""
         for table, frames in self._frames.items():
@@ -137,6 +144,8 @@ class _Part:
             self._context.write_file(table, self._name, frame)
         if self._rejects:
             self._context.write_file("_rejects", self._name, pl.concat(self._rejects).rechunk())
+        if self._calls:
+            self._context.write_file("_teacher_calls", self._name, pl.concat(self._calls).rechunk())
         write_json(self._context.done_marker(self._name), asdict(self.record))
 
 
@@ -157,16 +166,19 @@ class BuildContext:
         inputs: dict[str, InputTable],
         log: Any = None,
         domain: Callable[[], Any] | None = None,
+        earlier: dict[str, InputTable] | None = None,
         on_progress: Callable[[int, int, str], None] = lambda done, total, note: None,
     ) -> None:
         self.stage, self.key, self.store = stage, key, store
         self.params, self.shared, self.seed = params, shared, seed
         self.workers, self.memory = workers, memory
         self._inputs, self._domain, self._on_progress = inputs, domain, on_progress
+        self._earlier = earlier or {}
         self.log = log
         self.build = store.build_directory(stage.name, key)
         self.scratch = store.temporary / f"{stage.name}-{key}"
         self.keep = self.build / "_keep"
+        self.cache = store.root / "cache"
         self._prepare()
 
     def _prepare(self) -> None:
@@ -175,6 +187,7 @@ class BuildContext:
             self.build / "_done",
             self.keep,
             self.scratch,
+            self.cache,
             *(self.build / "data" / t for t in self.stage.makes),
         ):
             directory.mkdir(parents=True, exist_ok=True)
@@ -209,6 +222,17 @@ class BuildContext:
 
     def rows(self, table: str) -> int:
         return self._input(table).rows
+
+    def earlier(self, table: str, columns: list[str] | None = None) -> pl.LazyFrame | None:
+        if table not in self.stage.earlier:
+            raise CurationError(f"stage {self.stage.name} reads an earlier {table} without declaring it")
+        if table not in self._earlier:
+            return None
+        frame = self._earlier[table].scan(table)
+        return frame if columns is None else frame.select(columns)
+
+    def earlier_files(self, table: str) -> list[Path]:
+        return list(self._earlier[table].files) if self.earlier(table) is not None else []
 
     def progress(self, done: int, total: int, note: str = "") -> None:
         self._on_progress(done, total, note)

@@ -38,13 +38,16 @@ def collect(store: Store, graph: Graph, keys: dict[str, str]) -> str:
     ]
     _write(build, "ledger", _frame("ledger", ledger))
     _write(build, "metrics", _frame("metrics", metrics).sort("stage", "name"))
-    for table in ("rejects", "teacher_calls"):
-        files = [
+    own = {
+        table: [
             file
             for name in manifests
             for file in sorted((store.object_directory(name, keys[name]) / "data" / f"_{table}").glob("*.parquet"))
         ]
-        _gather(build, table, files)
+        for table in ("rejects", "teacher_calls")
+    }
+    _gather(build, "rejects", own["rejects"])
+    _write(build, "teacher_calls", _calls(own["teacher_calls"]))
     manifest = {"stage": "run", "key": key, "key_document": document, "why": [], "account": {}, "metrics": {}}
     store.commit("run", key, manifest | {"tables": store.describe_files(build / "data")})
     return key
@@ -54,6 +57,13 @@ def _frame(table: str, rows: list[dict[str, object]]) -> pl.DataFrame:
     schema = schemas.load(table).schema
     frame = pl.DataFrame(rows, schema=schema.create_empty().schema, orient="row", strict=False)
     return schema.validate(frame)
+
+
+def _calls(files: list[Path]) -> pl.DataFrame:
+    """Requests of all stages; one that several parts of a stage share, because their rows are equal, counts once."""
+    contract = schemas.load("teacher_calls")
+    frames = [contract.schema.create_empty(), *map(pl.read_parquet, files)]
+    return pl.concat(frames).unique(["stage", "request_key"], keep="first").sort("stage", "request_key")
 
 
 def _write(build: Path, table: str, frame: pl.DataFrame) -> None:

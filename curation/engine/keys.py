@@ -16,7 +16,7 @@ from curation.engine.stage import Params, Stage
 
 __all__ = ["FORMAT", "canonical", "code_hashes", "differences", "file_digest", "key_document", "key_of"]
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the layout of objects or the meaning of a key document changes: everything is built anew."""
 
 _FIRST_PARTY = ("curation", "schemas")
@@ -127,9 +127,14 @@ def _library_version(distribution: str) -> str:
         return "absent"
 
 
-def counted_params(stage: Stage, params: Params, input_files: dict[str, Path]) -> dict[str, Any]:
-    """The parameters that shape the output: without ``stage.free``, with input files named by their content."""
-    document = params.model_dump(mode="json", exclude=set(stage.free))
+def counted_params(params: Params, input_files: dict[str, Path], free_names: Iterable[str] = ()) -> dict[str, Any]:
+    """The parameters that shape the output: without the free ones, with input files named by their content."""
+    free = {
+        name
+        for name, field in type(params).model_fields.items()
+        if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("free")
+    }
+    document = params.model_dump(mode="json", exclude=free | set(free_names))
     return document | {name: {"sha256": file_digest(path)} for name, path in input_files.items()}
 
 
@@ -150,7 +155,7 @@ def key_document(
         shared: Counted parameters of the sections it shares, by section.
         seed: Seed of the recipe; None for a stage without random choices.
         inputs: Content digest of every table it reads.
-        sources: Content digest of the log and the domain where it reads them.
+        sources: Content digest of the log, the domain and the earlier workspace's tables where it reads them.
     """
     code: dict[str, str] = code_hashes(stage.run.__module__)
     for table in stage.makes:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from curation.engine.stage import Params, Stage
 from curation.errors import CurationError
 
-__all__ = ["LogSource", "Recipe", "RunOptions", "input_files"]
+__all__ = ["LogSource", "Recipe", "RunOptions", "input_files", "section_models"]
 
 RECIPE_NAME = "recipe.yaml"
 
@@ -71,6 +71,7 @@ class _Head(BaseModel):
 
     log: LogSource
     domain: str = Field("map_travel", description="a shipped domain or a directory with domain files")
+    earlier: Path | None = Field(None, description="workspace of an earlier day; relative to the recipe")
     seed: int = Field(20251224, ge=0, description="seed of every random choice")
     run: RunOptions = RunOptions()
 
@@ -114,7 +115,9 @@ class Recipe:
         path: The recipe file; None for one made in memory.
         root: Directory that relative paths start from.
         log, domain, seed, run: The head of the recipe.
-        sections: Parameters of every stage, defaults filled in, input files as absolute paths.
+        sections: Parameters of every stage and of the sections that stages share, defaults filled in, input files as
+            absolute paths.
+        earlier: Workspace of an earlier day: what it kept also represents queries of this one; None for none.
     """
 
     path: Path | None
@@ -124,6 +127,7 @@ class Recipe:
     seed: int
     run: RunOptions
     sections: dict[str, Params]
+    earlier: Path | None = None
 
     def with_workers(self, workers: int | None) -> Recipe:
         """This recipe with another number of threads; itself for None."""
@@ -162,7 +166,8 @@ class Recipe:
 
             stages = STAGES
         lines, root = _Lines(path), Path(root).resolve()
-        known = [*_Head.model_fields, *stages]
+        models = section_models(stages)
+        known = [*_Head.model_fields, *models]
         for key in document:
             if key not in known:
                 close = difflib.get_close_matches(str(key), known, 1)
@@ -173,13 +178,31 @@ class Recipe:
         head = _validate(_Head, {k: v for k, v in document.items() if k in _Head.model_fields}, (), lines)
         log = head.log.model_copy(update={"path": _absolute(head.log.path, root)})
         sections = {
-            name: _resolve_files(_validate(stage.params, document.get(name) or {}, (name,), lines), root)
-            for name, stage in stages.items()
+            name: _resolve_files(_validate(model, document.get(name) or {}, (name,), lines), root)
+            for name, model in models.items()
         }
         domain = head.domain
         if (root / domain).is_dir():
             domain = str((root / domain).resolve())
-        return cls(path and path.resolve(), root, log, domain, head.seed, head.run, sections)
+        earlier = head.earlier and _earlier(_absolute(head.earlier, root), lines, root)
+        return cls(path and path.resolve(), root, log, domain, head.seed, head.run, sections, earlier)
+
+
+def section_models(stages: Mapping[str, Stage]) -> dict[str, type[Params]]:
+    """The sections a recipe may have with their models: each stage's own, then those that stages share."""
+    models = {name: stage.params for name, stage in stages.items()}
+    for stage in stages.values():
+        models |= stage.sections
+    return models
+
+
+def _earlier(path: Path, lines: _Lines, root: Path) -> Path:
+    hint = "Name the directory of a workspace whose run is finished, or take the line out."
+    if not path.is_dir():
+        raise CurationError(f"{lines.where(('earlier',))}: there is no workspace at {path}", hint)
+    if path.resolve() == root:
+        raise CurationError(f"{lines.where(('earlier',))}: a workspace cannot be its own earlier one", hint)
+    return path
 
 
 def _absolute(path: Path, root: Path) -> Path:

@@ -25,6 +25,7 @@ from curation.engine.keys import canonical, counted_params, differences, key_doc
 from curation.engine.recipe import Recipe, input_files
 from curation.engine.stage import Stage
 from curation.engine.store import Store
+from curation.engine.workspace import Workspace
 from curation.errors import CurationError
 
 __all__ = ["Observer", "Session", "Step"]
@@ -116,6 +117,15 @@ class Session:
         return load_domain(self.recipe.domain)
 
     @cached_property
+    def _earlier(self) -> dict[str, InputTable] | None:
+        """The tables of the earlier workspace that some stage reads; None when the recipe names none."""
+        if self.recipe.earlier is None:
+            return None
+        before = Workspace(self.recipe.earlier)
+        tables = {table for stage in self.graph.stages.values() for table in stage.earlier}
+        return {table: _input_table(*before.place(table)) for table in sorted(tables)}
+
+    @cached_property
     def _log_hashes(self) -> dict[str, str]:
         return self.store.hash_sources(self.recipe.log.files(), self.recipe.log.root)
 
@@ -134,7 +144,7 @@ class Session:
         if any(self.graph.stages[name].source == "log" for name in self.selected):
             from curation.engine.readers import check_log
 
-            own = [self.store.root / place for place in ("objects", "parts", "runs", "latest", "_tmp")]
+            own = [self.store.root / place for place in ("objects", "parts", "runs", "latest", "cache", "_tmp")]
             inside = [f for f in self.recipe.log.files() if any(f.is_relative_to(place) for place in own)]
             if inside:
                 raise CurationError(
@@ -144,6 +154,7 @@ class Session:
             check_log(self.recipe.log)
         if any(self.graph.stages[name].uses_domain for name in self.selected):
             _ = self.domain
+        _ = self._earlier
         for name in self.selected:
             check = self.graph.stages[name].check
             if check is not None:
@@ -153,19 +164,20 @@ class Session:
 
     def _document(self, stage: Stage) -> dict[str, Any]:
         params = self.recipe.sections[stage.name]
-        shared = {
-            name: counted_params(self.graph.stages[name], section, input_files(section))
-            for name in stage.shared
-            if (section := self.recipe.sections[name])
-        }
+        shared = {}
+        for name in (*stage.shared, *stage.sections):
+            section, owner = self.recipe.sections[name], self.graph.stages.get(name)
+            shared[name] = counted_params(section, input_files(section), owner.free if owner else ())
         sources = {}
         if stage.source == "log":
             sources["log"] = self._log_digest
         if stage.uses_domain:
             sources["domain"] = self.domain.fingerprint
+        if self._earlier is not None:
+            sources |= {f"earlier {table}": self._earlier[table].digest for table in stage.earlier}
         return key_document(
             stage,
-            params=counted_params(stage, params, input_files(params)),
+            params=counted_params(params, input_files(params), stage.free),
             shared=shared,
             seed=self.recipe.seed if stage.seeded else None,
             inputs={table: self._inputs[table].digest for table in stage.reads},
@@ -250,11 +262,7 @@ class Session:
         for table in step.stage.makes:
             files = manifest["tables"][table]
             directory = self.store.table_directory(step.stage.name, step.key, table)
-            self._inputs[table] = InputTable(
-                files=tuple(directory / file for file in files),
-                rows=sum(entry["rows"] for entry in files.values()),
-                digest=hashlib.sha256(canonical({f: e["sha256"] for f, e in files.items()})).hexdigest()[:16],
-            )
+            self._inputs[table] = _input_table(directory, files)
         return manifest
 
     def _build(self, step: Step) -> None:
@@ -267,13 +275,14 @@ class Session:
                 key,
                 self.store,
                 params=self.recipe.sections[stage.name],
-                shared={name: self.recipe.sections[name] for name in stage.shared},
+                shared={name: self.recipe.sections[name] for name in (*stage.shared, *stage.sections)},
                 seed=self.recipe.seed,
                 workers=self.recipe.run.threads,
                 memory=int(self.recipe.run.memory_gb * (1 << 30)),
                 inputs={table: self._inputs[table] for table in stage.reads},
                 log=self.recipe.log if stage.source == "log" else None,
                 domain=(lambda: self.domain) if stage.uses_domain else None,
+                earlier={name: self._earlier[name] for name in stage.earlier} if self._earlier is not None else None,
                 on_progress=self._forward(stage.name),
             )
             try:
@@ -327,7 +336,7 @@ class Session:
     def _check_account(self, stage: Stage, account: dict[str, int]) -> None:
         """Nothing is lost: the rows and weights of ``stage`` add up, and continue those of the stage before it."""
         rows = account["kept"] + account["merged"] + account["rejected"] + account["failed"]
-        weight = account["weight_out"] + account["weight_rejected"] + account["weight_failed"]
+        weight = sum(account[f"weight_{what}"] for what in ("out", "rejected", "failed", "earlier"))
         if rows != account["rows_in"]:
             raise CurationError(f"stage {stage.name} lost rows: {account['rows_in']:,} in, {rows:,} accounted for")
         if weight != account["weight_in"]:
@@ -369,6 +378,15 @@ class Session:
             self.store.publish(document, tables)
         self._published = document
         return document | {"published": True}
+
+
+def _input_table(directory: Path, files: Mapping[str, Any]) -> InputTable:
+    """A built table from its directory and what its object's manifest says of its files."""
+    return InputTable(
+        files=tuple(directory / file for file in files),
+        rows=sum(entry["rows"] for entry in files.values()),
+        digest=hashlib.sha256(canonical({f: e["sha256"] for f, e in files.items()})).hexdigest()[:16],
+    )
 
 
 def _peak_memory() -> int:

@@ -6,9 +6,9 @@ writes parts through ``ctx``; it never learns where anything lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,7 +33,8 @@ class Account:
     """Rows and weights (raw rows behind them) that a part of a stage took in and what became of them.
 
     Rejected rows are counted by the engine from what the stage wrote to ``rejects``. ``weight_out`` is the weight of
-    the kept rows with that of the merged rows added, so that it is what the next stage takes in.
+    the kept rows with that of the merged rows added, so that it is what the next stage takes in; rows merged into a
+    query of an earlier workspace pass no weight on, it is ``weight_earlier``.
     """
 
     rows_in: int
@@ -44,6 +45,7 @@ class Account:
     weight_in: int = 0
     weight_out: int = 0
     weight_failed: int = 0
+    weight_earlier: int = 0
 
 
 class Part(Protocol):
@@ -64,6 +66,9 @@ class Part(Protocol):
     def metric(self, name: str, value: float, unit: str) -> None:
         """Report a number of the stage's own work; names are unique within the stage."""
 
+    def calls(self, frame: pl.DataFrame) -> None:
+        """Record requests to a teacher outside this process: the columns of `teacher_calls`."""
+
 
 class Context(Protocol):
     """What the engine lends a stage for one run."""
@@ -80,6 +85,9 @@ class Context(Protocol):
     """The other recipe sections named in ``Stage.shared``, by section name."""
     scratch: Path
     """A private empty directory for spilling; removed when the stage ends."""
+    cache: Path
+    """A directory of the workspace that all stages share and that outlives runs. What lies in it must be named by
+    its content (a hash of all it depends on) and may be deleted at any time."""
     keep: Path
     """A private directory that survives a kill: the same stage with the same key finds it again until it is built."""
     log: LogSource
@@ -95,6 +103,12 @@ class Context(Protocol):
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of an input table, in order."""
+
+    def earlier(self, table: str, columns: list[str] | None = None) -> pl.LazyFrame | None:
+        """A table of the earlier workspace that the recipe names; None when it names none. See ``Stage.earlier``."""
+
+    def earlier_files(self, table: str) -> list[Path]:
+        """The Parquet files of a table of the earlier workspace, in order; none when the recipe names none."""
 
     def rows(self, table: str) -> int:
         """Number of rows of an input table, from its manifest."""
@@ -124,11 +138,15 @@ class Stage:
         source: ``"log"`` when it reads the raw log.
         uses_domain: Whether the domain files are an input.
         shared: Recipe sections of other stages it also reads (as ``ctx.shared[name]``).
+        sections: Recipe sections that belong to no stage and that it reads (as ``ctx.shared[name]``), with their
+            models; several stages may name the same.
+        earlier: Tables it reads of the earlier workspace, where the recipe names one.
         libraries: Distributions whose version shapes the output, so that it is part of the key.
         version: Raised by hand when the output changes for a reason that the code's hash cannot see.
         seeded: Whether it makes random choices, so that the recipe's seed is part of the key.
         check: Called with the parameters and the domain (or None) before any work, to refuse what would fail later.
-        free: Parameters that do not shape the output (batch sizes and the like), left out of the key.
+        free: Parameters that do not shape the output (batch sizes and the like), left out of the key; a field may
+            also say so itself, with ``json_schema_extra={"free": True}``.
     """
 
     name: str
@@ -141,6 +159,8 @@ class Stage:
     source: str | None = None
     uses_domain: bool = False
     shared: tuple[str, ...] = ()
+    sections: Mapping[str, type[Params]] = field(default_factory=dict)
+    earlier: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
     version: int = 1
     free: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from curation.engine.recipe import LogSource, RunOptions
+from curation.engine.recipe import LogSource, RunOptions, section_models
 from curation.engine.stage import Stage
 
 __all__ = ["recipe_template"]
@@ -66,6 +66,9 @@ def recipe_template(stages: Mapping[str, Stage], log: Mapping[str, Any], domain:
         "# Every random choice starts from this seed.",
         f"seed: {seed}",
         "",
+        "# Workspace of an earlier day: what it has seen, or kept something close to, goes to its representatives.",
+        "# earlier: ../yesterday",
+        "",
         "# How to run; nothing here changes a result.",
         *_section("run", RunOptions, {}),
     ]
@@ -73,4 +76,8 @@ def recipe_template(stages: Mapping[str, Stage], log: Mapping[str, Any], domain:
         if stage.params.model_fields:
             title = (stage.title or stage.name).rstrip(".")
             lines += ["", f"# {title[0].upper()}{title[1:]}.", *_section(stage.name, stage.params, {})]
+    for name, model in section_models(stages).items():
+        if name not in stages:
+            title = (model.__doc__ or name).splitlines()[0].rstrip(".")
+            lines += ["", f"# {title}.", *_section(name, model, {})]
     return "\n".join(lines) + "\n"

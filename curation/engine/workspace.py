@@ -64,6 +64,11 @@ class Workspace:
             raise CurationError(f"the object {stage}/{key} of table {table} is gone", "Type `curate run`.")
         return manifest
 
+    def place(self, table: str, run: str = "latest") -> tuple[Path, dict[str, Any]]:
+        """The directory of a table and, by file name, what its manifest says of its files."""
+        stage, key = self._place(table, run)
+        return self.store.table_directory(stage, key, table), self.manifest(table, run)["tables"][table]
+
     def rows(self, table: str, run: str = "latest") -> int:
         """Number of rows of a table, from its manifest."""
         return sum(entry["rows"] for entry in self.manifest(table, run)["tables"][table].values())

@@ -59,7 +59,7 @@ TABLES = (
     Contract("rejects", "Rejects", ("stage", "reason")),
     Contract("ledger", "Ledger", ("position",)),
     Contract("metrics", "Metrics", ("stage", "name")),
-    Contract("teacher_calls", "TeacherCalls", ("request_key",)),
+    Contract("teacher_calls", "TeacherCalls", ("stage", "request_key")),
 )
 CONTRACTS: dict[str, Contract] = {contract.name: contract for contract in TABLES}
 

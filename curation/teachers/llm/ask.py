@@ -1,0 +1,185 @@
+"""Carries many requests through at once, and stops when going on would be of no use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from curation.errors import CurationError
+from curation.teachers.llm.cache import Cache
+from curation.teachers.llm.calls import BudgetReachedError, Caller, NoAnswerError
+from curation.teachers.llm.dialogue import Call, Verdict, dialogue
+from curation.teachers.llm.outcome import Reply, Request
+from curation.teachers.llm.settings import LlmSettings
+
+__all__ = ["Asked", "Gate", "Talk", "budget_reached", "converse", "replay"]
+
+
+@dataclass
+class Talk:
+    """A distinct request with those that are equal to it.
+
+    Attributes:
+        key: The key of its first call.
+        request: One of them.
+        places: Positions of all of them in what was asked.
+        verdict: How it ended; None while it is open.
+        replies: All that the endpoint said.
+        cached: Whether all of that was known before.
+    """
+
+    key: str
+    request: Request
+    places: list[int] = field(default_factory=list)
+    verdict: Verdict | None = None
+    replies: list[Reply] = field(default_factory=list)
+    cached: bool = False
+
+
+class Gate:
+    """Counts failed requests of a client, and tells when their share cannot stay under the limit any more."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._total = self._failed = self._done = 0
+        self._reasons: Counter[str] = Counter()
+        self._example: dict[str, str] = {}
+
+    def expect(self, requests: int) -> None:
+        """So many requests more will be asked."""
+        self._total += requests
+
+    def note(self, verdict: Verdict, requests: int) -> None:
+        """So many requests ended so."""
+        self._done += requests
+        if verdict.error is not None:
+            self._failed += requests
+            # The part before the colon is the kind of fault, what follows is about one answer.
+            kind = verdict.error.split(":")[0].split(" (")[0]
+            self._reasons[kind] += requests
+            self._example.setdefault(kind, verdict.error)
+
+    def error(self) -> CurationError | None:
+        """Why to stop; None while the gate is open."""
+        if self._failed <= self._most * self._total:
+            return None
+        # Of equal numbers the first in the alphabet: the order of answers is chance.
+        kind, number = min(self._reasons.items(), key=lambda item: (-item[1], item[0]))
+        return CurationError(
+            f"{self._failed:,} of {self._done:,} requests to the LLM failed, more than llm.max_failed_share "
+            f"({self._most:g}) allows of {self._total:,}; the commonest reason ({number:,}): {self._example[kind]}",
+            "Mend the cause (the raw answers are in the workspace's cache), or raise llm.max_failed_share. "
+            "Good answers so far are kept.",
+        )
+
+
+def replay(talk: Talk, caller: Caller, settings: LlmSettings) -> Call | None:
+    """Carry a request as far as remembered replies go.
+
+    Returns:
+        The call it needs next; None if it went to the end, and has its verdict.
+    """
+    steps = dialogue(talk.request, settings)
+    call = next(steps)
+    talk.replies = []
+    try:
+        while (reply := caller.known(call)) is not None:
+            talk.replies.append(reply)
+            call = steps.send(reply)
+    except StopIteration as end:
+        talk.verdict = end.value
+        return None
+    return call
+
+
+async def _carry(talk: Talk, caller: Caller, settings: LlmSettings) -> None:
+    talk.replies = []
+    steps = dialogue(talk.request, settings)
+    call = next(steps)
+    try:
+        while True:
+            reply = await caller.reply(call)
+            talk.replies.append(reply)
+            call = steps.send(reply)
+    except StopIteration as end:
+        talk.verdict = end.value
+    except NoAnswerError as error:
+        raw = talk.replies[-1].text if talk.replies else None
+        talk.verdict = Verdict("failed", None, str(error), raw)
+
+
+class Asked:
+    """The requests of one ``ask``, and how far they are; read by the thread that waits for them."""
+
+    def __init__(self, talks: list[Talk]) -> None:
+        self.talks = talks
+        self.total = sum(len(talk.places) for talk in talks)
+        self.done = 0
+
+    def end(self, talk: Talk, gate: Gate) -> None:
+        """Count a request that has its verdict."""
+        assert talk.verdict is not None
+        self.done += len(talk.places)
+        gate.note(talk.verdict, len(talk.places))
+
+    def open(self) -> list[Talk]:
+        """Those without a verdict."""
+        return [talk for talk in self.talks if talk.verdict is None]
+
+
+def budget_reached(asked: Asked, cache: Cache, settings: LlmSettings) -> CurationError:
+    """What to say when the money is gone."""
+    money, left = cache.money(settings.currency), asked.total - asked.done
+    known = [talk for talk in asked.talks if talk.verdict is not None]
+    told = f"{money.spent:,.4f} {settings.currency} spent"
+    if money.lost:
+        told += f", up to {money.lost:,.4f} more for calls that gave no answer"
+    need = ""
+    if known:
+        mean = sum(reply.cost for talk in known for reply in talk.replies) / len(known)
+        need = f" (about {mean * len(asked.open()):,.4f} {settings.currency} for what is left)"
+    return CurationError(
+        f"the budget of {settings.budget:g} {settings.currency} is reached ({told}): {asked.done:,} of "
+        f"{asked.total:,} requests are answered, {left:,} are left",
+        f"Raise llm.budget{need} and run again: answers so far are kept and cost nothing more.",
+    )
+
+
+async def converse(
+    asked: Asked, talks: Iterable[Talk], caller: Caller, gate: Gate, cache: Cache, settings: LlmSettings
+) -> None:
+    """Carry requests through, many at a time.
+
+    Raises:
+        CurationError: The budget is reached or too many failed: after what was under way has ended. Or no call will
+            be answered: at once.
+    """
+    waiting: Iterator[Talk] = iter(talks)
+    broke = False
+
+    async def work() -> None:
+        nonlocal broke
+        for talk in waiting:
+            try:
+                await _carry(talk, caller, settings)
+            except BudgetReachedError:
+                broke = True
+            else:
+                asked.end(talk, gate)
+            if broke or gate.error():
+                return
+
+    # Twice as many as may be in flight: those that wait before a repetition should not leave places empty.
+    workers = min(2 * settings.concurrency, len(asked.talks))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    if error := gate.error():
+        raise error
+    if broke:
+        raise budget_reached(asked, cache, settings)

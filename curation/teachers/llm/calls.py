@@ -1,0 +1,149 @@
+"""Makes calls: from the cache if it can, else claimed, within the limits, sent again after a passing fault."""
+
+from __future__ import annotations
+
+import asyncio
+
+from curation.errors import CurationError
+from curation.teachers.llm.cache import Cache, Claim
+from curation.teachers.llm.cost import cost_bound, expected_prompt
+from curation.teachers.llm.dialogue import Call, call_key
+from curation.teachers.llm.endpoint import Endpoint
+from curation.teachers.llm.faults import EndpointFault, FatalFault, PassingFault, RejectedFault, RelearntFault
+from curation.teachers.llm.limits import Limits, backoff
+from curation.teachers.llm.outcome import Reply
+from curation.teachers.llm.settings import LlmSettings
+
+__all__ = ["BudgetReachedError", "Caller", "NoAnswerError"]
+
+_OUTAGE = 3
+"""Calls given up one after the other, with no answer between, that mean an outage and not a fault of the requests."""
+_POLL = 0.1
+"""Seconds between two looks at a call that another process is making, or at money that others hold."""
+
+
+class NoAnswerError(Exception):
+    """A call that was given up; ``str()`` says why."""
+
+
+class BudgetReachedError(Exception):
+    """The budget has no room for a call."""
+
+
+class Caller:
+    """Makes the calls of one client.
+
+    Attributes:
+        answers: How many calls were answered since it was made.
+
+    Args:
+        settings: Retries, budget, model.
+        stage: Who asks, for the cache.
+        cache: Where answers are kept; of the event loop's thread.
+        endpoint: Who answers.
+        limits: When a call may start.
+    """
+
+    def __init__(self, settings: LlmSettings, stage: str, cache: Cache, endpoint: Endpoint, limits: Limits) -> None:
+        self._settings, self._stage = settings, stage
+        self._cache, self._endpoint, self._limits = cache, endpoint, limits
+        self._received = float(settings.max_tokens)
+        self.answers = 0
+        self._given_up = 0
+        self._proven = False
+
+    def key(self, call: Call) -> str:
+        """The cache's key of a call."""
+        return call_key(call, self._settings)
+
+    def known(self, call: Call) -> Reply | None:
+        """The reply to a call that was made before."""
+        reply = self._cache.get(self.key(call))
+        # That it was answered once means that the way of asking is sound.
+        self._proven |= reply is not None
+        return reply
+
+    async def reply(self, call: Call) -> Reply:
+        """The reply to a call; one call at most is billed for it, however many ask.
+
+        Raises:
+            NoAnswerError: The endpoint rejected it or did not answer, however often it was asked.
+            BudgetReachedError: There is no money for it.
+            CurationError: No call will be answered: the key, the model, an outage.
+        """
+        key, tries, counted = self.key(call), 0, 0
+        expected = expected_prompt(call) + round(self._received)
+        while (known := self.known(call)) is None:
+            answers = self.answers
+            try:
+                async with self._limits.slot(expected) as epoch:
+                    claim = self._claim(key, call)
+                    if claim is Claim.GRANTED:
+                        return await self._send(key, call, expected, epoch)
+                await asyncio.sleep(_POLL)
+                self._cache.settle()
+            except RelearntFault:
+                continue
+            except FatalFault as fault:
+                raise fault.told() from None
+            except RejectedFault as fault:
+                raise self._rejected(fault) from None
+            except PassingFault as fault:
+                tries += 1
+                # Throttled while others were answered: the endpoint is busy, not broken.
+                counted += not (fault.throttled and self.answers > answers)
+                if counted > self._settings.retries:
+                    raise self._gave_up(fault, tries) from None
+                await asyncio.sleep(backoff(key, tries) if fault.wait is None else fault.wait)
+        return known
+
+    def _claim(self, key: str, call: Call) -> Claim:
+        settings = self._settings
+        claim = self._cache.claim(key, cost_bound(call, settings), currency=settings.currency, budget=settings.budget)
+        if claim is Claim.BROKE:
+            raise BudgetReachedError
+        return claim
+
+    async def _send(self, key: str, call: Call, expected: int, epoch: int) -> Reply:
+        """Make a claimed call, and end the claim whatever happens."""
+        settings, limits = self._settings, self._limits
+        try:
+            reply, headers = await self._endpoint.complete(call)
+        except EndpointFault as fault:
+            self._cache.release(key, lost=isinstance(fault, PassingFault) and fault.billed)
+            if isinstance(fault, PassingFault) and fault.overload:
+                limits.setback(epoch, fault.wait)
+            raise
+        except BaseException:
+            self._cache.release(key, lost=True)
+            raise
+        kept = self._cache.put(key, reply, stage=self._stage, model=settings.model or "", currency=settings.currency)
+        self.answers += 1
+        self._given_up = 0
+        self._proven = True
+        self._received += (reply.completion_tokens - self._received) * 0.1
+        limits.success()
+        limits.used(expected, reply.prompt_tokens + reply.completion_tokens)
+        limits.observe(headers, expected)
+        return kept
+
+    def _rejected(self, fault: RejectedFault) -> Exception:
+        """A rejected call is its own fault if the endpoint takes others; if it has taken none, it is ours."""
+        if fault.filtered:
+            return NoAnswerError(f"the endpoint's content filter withheld the answer ({fault.reason})")
+        if fault.of_request or self._proven:
+            return NoAnswerError(f"the endpoint rejected the request ({fault.reason})")
+        return CurationError(
+            f"the endpoint rejects what it is asked ({fault.reason})",
+            "Look for the setting it names in the section llm: model, temperature, max_tokens, structured, extra.",
+        )
+
+    def _gave_up(self, fault: PassingFault, tries: int) -> Exception:
+        """A call given up is its own fault if others are answered; if none is, the endpoint is out of order."""
+        self._given_up += 1
+        if self._given_up < _OUTAGE and (fault.reached or self.answers):
+            return NoAnswerError(f"the endpoint gave no answer in {tries} tries ({fault.reason})")
+        return CurationError(
+            f"the endpoint {self._settings.base_url} does not answer ({fault.reason})",
+            "See that it runs and that llm.base_url is right, then run again: answers so far are kept.",
+        )

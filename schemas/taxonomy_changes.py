@@ -15,8 +15,8 @@ class TaxonomyChanges(dy.Schema):
     )
     change = dy.String(
         primary_key=True,
-        check=lambda c: c.is_in(["added", "removed", "renamed", "moved", "described"]),
-        description="what happened",
+        check=lambda c: c.is_in(["added", "removed", "renamed", "moved", "described", "examples"]),
+        description="what happened: added, removed, renamed, moved, described, examples",
     )
-    before = dy.String(nullable=True, description="the earlier value")
-    after = dy.String(nullable=True, description="the later value")
+    before = dy.String(nullable=True, description="the earlier value; of a removed node its description")
+    after = dy.String(nullable=True, description="the later value; of an added node its description")

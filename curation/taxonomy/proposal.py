@@ -64,6 +64,7 @@ class Proposal:
         confidence: How sure the proposer is, 0 to 1.
         trend: Share of the weight seen in the last third of the time span, minus a third; None without times.
         parts: ``split``: the leaves that the node becomes.
+        problem: Why it cannot be carried out; None for one that waits for a decision. Not part of its content.
     """
 
     source: str
@@ -81,11 +82,13 @@ class Proposal:
     confidence: float = 0.0
     trend: float | None = None
     parts: tuple[Part, ...] = ()
+    problem: str | None = None
 
     @cached_property
     def proposal_id(self) -> str:
         """12 hexadecimal digits of the SHA-256 of the content: the same proposal has the same id in every run."""
         content = asdict(self)
+        del content["problem"]
         for name in ("purity", "confidence", "trend"):
             value = content[name]
             content[name] = None if value is None else f"{value:.{_DECIMALS}f}"
@@ -119,6 +122,7 @@ _SCHEMA: dict[str, Any] = {
     "reason": pl.String,
     "parts": _PARTS,
     "base_version": pl.String,
+    "problem": pl.String,
 }
 
 

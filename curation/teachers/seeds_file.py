@@ -2,7 +2,9 @@
 
 Columns of CSV and keys of JSONL: ``text``, and any of ``lang``, ``tags``, ``primary``, ``secondary``, ``reason``,
 ``labelled_by``. ``tags`` and ``secondary`` hold several values parted by ``;`` or ``|``, or a JSON list. Every
-mistake is told with its line.
+mistake is told with its line. Several people may label one query, each in a row of their own; a directory is read as
+all the files in it, those of each file labelled by whom it is named after. :mod:`curation.taxonomy.labellers` makes
+one label of them.
 """
 
 from __future__ import annotations
@@ -12,17 +14,15 @@ import difflib
 import io
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import polars as pl
 
+from curation.domain.model import REASONS, Taxonomy
 from curation.errors import CurationError
-
-if TYPE_CHECKING:
-    from curation.domain.model import Taxonomy
 
 __all__ = ["COLUMNS", "read_seeds_file"]
 
@@ -33,38 +33,44 @@ _PARTS = re.compile(r"[;|；]")
 _LANG = re.compile(r"[a-z]{2,3}")
 
 
-def read_seeds_file(path: Path, taxonomy: Taxonomy) -> pl.DataFrame:
+def read_seeds_file(path: Path, taxonomy: Taxonomy | Sequence[Taxonomy]) -> pl.DataFrame:
     """The rows of a seeds file, in its order, equal rows once.
 
     Args:
-        path: ``.csv``, ``.jsonl`` (or ``.ndjson``), ``.yaml`` (or ``.yml``).
-        taxonomy: Whose leaves ``primary`` and ``secondary`` must be.
+        path: ``.csv``, ``.jsonl`` (or ``.ndjson``), ``.yaml`` (or ``.yml``), or a directory of such files.
+        taxonomy: Whose leaves ``primary`` and ``secondary`` must be. Of several versions the first that has all
+            leaves of a row is the one it speaks of.
 
     Returns:
-        ``query_id`` and :data:`COLUMNS`; ``lang``, ``primary``, ``reason`` and ``labelled_by`` may be null, and a row
-        may be without any label.
+        ``query_id``, :data:`COLUMNS` and ``version``, of the taxonomy that the row speaks of, a row for each query
+        and labeller; ``lang``, ``primary``, ``reason`` and ``labelled_by`` may be null, and a row may be without any
+        label.
 
     Raises:
         CurationError: naming file and line.
     """
+    versions = (taxonomy,) if isinstance(taxonomy, Taxonomy) else tuple(taxonomy)
     path = Path(path)
-    suffix = path.suffix.lower()
+    if path.is_dir():
+        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _READERS]
+        if not files:
+            raise CurationError(f"the directory {path} has no seeds file", hint=_SUFFIXES)
+        rows = [row.by(file.stem) for file in files for row in _rows(file, versions)]
+    else:
+        rows = _rows(path, versions)
+    return _distinct([row.checked(versions) for row in rows])
+
+
+def _rows(path: Path, versions: Sequence[Taxonomy]) -> list[_Row]:
     if not path.is_file():
         raise CurationError(f"there is no seeds file {path}", hint="Check seeds.file in the recipe.")
-    if suffix in (".yaml", ".yml"):
-        rows = list(_yaml_rows(path, taxonomy))
-    elif suffix == ".csv":
-        rows = list(_csv_rows(path))
-    elif suffix in (".jsonl", ".ndjson"):
-        rows = list(_json_rows(path))
-    else:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
         raise CurationError(
-            f"{path}: a seeds file ends in .csv, .jsonl or .yaml, not {suffix or 'nothing'!r}",
-            hint="Save it in one of these formats.",
+            f"{path}: a seeds file ends in .csv, .jsonl or .yaml, not {path.suffix.lower() or 'nothing'!r}",
+            hint=_SUFFIXES,
         )
-    for row in rows:
-        row.check(taxonomy)
-    return _distinct(path, rows)
+    return list(reader(path, versions))
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,12 @@ class _Row:
     def fail(self, what: str, hint: str | None = None) -> NoReturn:
         raise CurationError(f"{self.path}, line {self.line}: {what}", hint=hint)
 
-    def check(self, taxonomy: Taxonomy) -> None:
-        """Raise for the first value that cannot be."""
-        from curation.domain.model import REASONS
+    def by(self, labeller: str) -> _Row:
+        """The row with a labeller, where it names none."""
+        return self if self.values["labelled_by"] else replace(self, values=self.values | {"labelled_by": labeller})
 
+    def checked(self, versions: Sequence[Taxonomy]) -> _Row:
+        """The row with its ``version``; raise for the first value that cannot be."""
         value = self.values
         if not value["text"]:
             self.fail("the row has no text")
@@ -87,13 +95,17 @@ class _Row:
             self.fail(
                 f"{value['lang']!r} is no language", "Give an ISO 639-1 code such as zh or en, or leave it empty."
             )
-        for leaf in (value["primary"], *value["secondary"]):
-            if leaf is not None and leaf not in taxonomy.leaf_set:
-                self.fail(f"{leaf!r} is no leaf of the taxonomy", _nearest(leaf, taxonomy.leaves))
+        leaves = {leaf for leaf in (value["primary"], *value["secondary"]) if leaf is not None}
+        spoken = next((version for version in versions if leaves <= version.leaf_set), None)
+        if spoken is None:
+            known = versions[0]
+            leaf = next(leaf for leaf in (value["primary"], *value["secondary"]) if leaf not in known.leaf_set)
+            self.fail(f"{leaf!r} is no leaf of the taxonomy", _nearest(leaf, known.leaves))
         if value["reason"] and value["reason"] not in REASONS:
             self.fail(f"{value['reason']!r} is no reason", f"The reasons are {', '.join(REASONS)}.")
         if value["primary"] is None and (value["secondary"] or value["reason"]):
             self.fail("secondary leaves and reasons need a primary leaf", "Fill in `primary`.")
+        return replace(self, values=value | {"version": spoken.version})
 
 
 def _nearest(leaf: str, leaves: tuple[str, ...]) -> str:
@@ -110,7 +122,7 @@ def _text(path: Path) -> str:
         raise CurationError(f"{path}, line {line}: not UTF-8", hint="Save the file as UTF-8.") from None
 
 
-def _csv_rows(path: Path) -> Iterator[_Row]:
+def _csv_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
     reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     header: list[str] | None = None
     line = 1
@@ -133,7 +145,7 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
         raise CurationError(f"{path} is empty", hint=f"Its first line must name columns: {', '.join(COLUMNS)}.")
 
 
-def _json_rows(path: Path) -> Iterator[_Row]:
+def _json_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
     for line, text in enumerate(_text(path).split("\n"), start=1):
         if not text.strip():
             continue
@@ -147,12 +159,33 @@ def _json_rows(path: Path) -> Iterator[_Row]:
         yield _row(path, line, record)
 
 
-def _yaml_rows(path: Path, taxonomy: Taxonomy) -> Iterator[_Row]:
+def _yaml_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
     from curation.domain.load import load_seeds
 
-    for seed in load_seeds(path, taxonomy):
+    for seed in _first_that_fits(path, versions, load_seeds):
         values = {"text": seed.text, "lang": seed.lang, "primary": seed.primary, "reason": seed.reason}
         yield _row(path, None, values | {"secondary": list(seed.secondary)})
+
+
+def _first_that_fits(path: Path, versions: Sequence[Taxonomy], load: Callable[[Path, Taxonomy], Any]) -> Any:
+    """What ``load`` makes of the file with the first version that it fits; the first version's fault for none."""
+    faults = []
+    for version in versions:
+        try:
+            return load(path, version)
+        except CurationError as fault:
+            faults.append(fault)
+    raise faults[0]
+
+
+_READERS: dict[str, Callable[[Path, Sequence[Taxonomy]], Iterator[_Row]]] = {
+    ".csv": _csv_rows,
+    ".jsonl": _json_rows,
+    ".ndjson": _json_rows,
+    ".yaml": _yaml_rows,
+    ".yml": _yaml_rows,
+}
+_SUFFIXES = "Save it in one of these formats."
 
 
 def _check_names(path: Path, line: int, names: list[str]) -> None:
@@ -190,22 +223,26 @@ def _row(path: Path, line: int | None, record: dict[str, Any]) -> _Row:
     return row
 
 
-def _distinct(path: Path, rows: list[_Row]) -> pl.DataFrame:
-    """One row a query; two rows of the same query with different labels are a mistake."""
+def _distinct(rows: list[_Row]) -> pl.DataFrame:
+    """One row a query and labeller; two of the same with different labels are a mistake."""
     import pyarrow as pa
 
     from curation.algorithms.normalise import normalise, query_ids
 
     norms = normalise(pa.array([row.values["text"] for row in rows], pa.large_string()))
     ids = query_ids(norms).tolist()
-    first: dict[int, _Row] = {}
+    first: dict[tuple[int, str | None], _Row] = {}
     for query_id, norm, row in zip(ids, norms.to_pylist(), rows, strict=True):
         if not norm:
             row.fail("the text has nothing visible in it")
-        earlier = first.setdefault(query_id, row)
+        earlier = first.setdefault((query_id, row.values["labelled_by"]), row)
         labels = [{name: r.values[name] for name in COLUMNS if name not in ("text", "lang")} for r in (earlier, row)]
         if labels[0] != labels[1]:
             where = f"line {earlier.line}" if earlier.line else repr(earlier.values["text"])
-            row.fail(f"the same query as in {where}, with other labels", "Keep one of the two rows.")
-    frame = pl.DataFrame([row.values for row in first.values()], schema=_TYPES)
-    return frame.select(pl.Series("query_id", list(first), dtype=pl.UInt64), *COLUMNS)
+            row.fail(
+                f"the same query as in {where}, with other labels",
+                "Keep one of the two rows, or say in labelled_by who labelled which.",
+            )
+    frame = pl.DataFrame([row.values for row in first.values()], schema=_TYPES | {"version": pl.String})
+    ids_kept = pl.Series("query_id", [query_id for query_id, _ in first], dtype=pl.UInt64)
+    return frame.select(ids_kept, *COLUMNS, "version")

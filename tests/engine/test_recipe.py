@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import Field
 
 from curation.engine.recipe import Recipe, input_files
+from curation.engine.stage import Params, Stage
 from curation.errors import CurationError
 from tests.engine.toy import STAGES, LexicalParams
 
@@ -73,3 +75,21 @@ def test_not_utf8(tmp_path):
     (tmp_path / "recipe.yaml").write_bytes(b"log: \xff\xfe")
     with pytest.raises(CurationError, match="not UTF-8"):
         Recipe.load(tmp_path, stages=STAGES)
+
+
+class Usual(Params):
+    file: str | None = Field(None, json_schema_extra={"input_file": True, "usual_place": "review/it.csv"})
+
+
+def test_an_input_file_in_its_usual_place_need_not_be_named(tmp_path):
+    stages = {"one": Stage("one", lambda ctx: None, Usual, makes=("queries",))}
+    document = {"log": {"path": "log"}}
+    assert Recipe.from_dict(document, root=tmp_path, stages=stages).sections["one"].file is None
+    for place in ("review/it.csv", "mine.csv"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("x")
+    assert Recipe.from_dict(document, root=tmp_path, stages=stages).sections["one"].file == str(
+        tmp_path / "review" / "it.csv"
+    )
+    named = Recipe.from_dict(document | {"one": {"file": "mine.csv"}}, root=tmp_path, stages=stages)
+    assert named.sections["one"].file == str(tmp_path / "mine.csv")

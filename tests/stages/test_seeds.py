@@ -13,6 +13,9 @@ from curation.algorithms.normalise import normalise, query_ids
 from curation.domain import load_domain
 from curation.errors import CurationError
 from curation.stages import seeds
+from curation.taxonomy import operations as ops
+from curation.taxonomy.tables import migrations_frame, nodes_frame
+from curation.taxonomy.versions import History, Record
 from curation.teachers import encoders
 from tests.helpers import FakeContext
 
@@ -35,7 +38,10 @@ seeds:
 negatives:
   - {reason: missing_tool, primary: weather, en: [stop the rain]}
 """
-SHARED = {"embed": SimpleNamespace(encoder="auto", encoder_directory=None, auto_limit=10)}
+SHARED = {
+    "embed": SimpleNamespace(encoder="auto", encoder_directory=None, auto_limit=10),
+    "taxonomy": SimpleNamespace(base=None),
+}
 
 
 def ids_of(texts):
@@ -68,6 +74,7 @@ def log(texts, langs):
         "query_id",
         representative_id=pl.when(pl.col("query_id") == last).then(pl.lit(first, pl.UInt64)).otherwise("query_id"),
         group_count=pl.col("index").cast(pl.Int64) + 1,
+        kept=pl.col("query_id") != last,
     )
     kept = rows.filter(pl.col("query_id") != last)
     vectors = np.array([vector(t) for t in kept["text"]])
@@ -79,8 +86,13 @@ def log(texts, langs):
 EMPTY = {name: table.clear() for name, table in log(["a", "b"], ["en", "en"]).items()}
 
 
-def run(domain, inputs=EMPTY, shared=SHARED, seed=7, **params):
-    return FakeContext(seeds.STAGE, inputs, domain=domain, shared=shared, seed=seed, params=params).run()
+def run(domain, inputs=EMPTY, shared=SHARED, seed=7, history=None, current=None, **params):
+    history = history or History(domain.taxonomy)
+    tree = {
+        "taxonomy": nodes_frame(history, current or history.newest.name),
+        "taxonomy_migrations": migrations_frame(history),
+    }
+    return FakeContext(seeds.STAGE, inputs | tree, domain=domain, shared=shared, seed=seed, params=params).run()
 
 
 def test_seeds_of_the_domain_come_labelled(domain):
@@ -94,7 +106,7 @@ def test_seeds_of_the_domain_come_labelled(domain):
         ("stop the rain", "missing_tool")
     ]
     assert set(out["origin"]) == set(out["labelled_by"]) == {"domain"}
-    assert ctx.metrics == {"labelled": 5, "proposed": 0}
+    assert ctx.metrics == {"labelled": 5, "proposed": 0, "disputed": 0, "without_leaf": 0}
     assert ctx.accounts[0].rows_in == ctx.accounts[0].kept == 5
 
 
@@ -156,3 +168,55 @@ def test_of_a_large_log_frequent_and_random_queries_are_looked_at(domain, monkey
     kept = seeds._candidates(ctx, pl.DataFrame(schema={"query_id": pl.UInt64}))
     assert kept.height == 20
     assert set(range(290, 300)) <= set(kept["weight"])
+
+
+def grown(domain):
+    """Version 2 renames, version 3 splits."""
+    history = History(domain.taxonomy)
+    history.add(
+        Record(version="2", from_="1", operations=(ops.Rename(node="music.play", name="start"),)),
+    )
+    rain = ops.NewLeaf(name="rain", description="Wet.", examples=("Will it RAIN",))
+    sun = ops.NewLeaf(name="sun", description="Dry.")
+    history.add(Record(version="3", from_="2", operations=(ops.Split(node="weather", parts=(rain, sun)),)))
+    return history
+
+
+def test_labels_are_carried_to_the_version_that_counts(domain):
+    ctx = run(domain, history=grown(domain), propose=0)
+    rows = {row["text"]: row for row in ctx.out("seeds").rows(named=True)}
+    jazz, both = rows["play some jazz"], rows["play rock, will it rain"]
+    assert (jazz["primary"], jazz["given_primary"], jazz["given_version"]) == ("music.start", "music.play", "1")
+    assert (both["primary"], both["secondary"], both["given_secondary"]) == ("music.start", [], ["weather"])
+    assert rows["will it rain"]["primary"] == "rain"
+    assert rows["stop the rain"]["primary"] is None
+    assert (ctx.metrics["labelled"], ctx.metrics["without_leaf"]) == (4, 1)
+
+
+def test_a_file_may_speak_of_any_version(domain, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("text,primary\nplay one,music.play\nplay two,music.start\nis it dry,sun\n")
+    found = {}
+    for current in ("1", "3"):
+        out = run(domain, history=grown(domain), current=current, propose=0, file=str(file)).out("seeds")
+        mine = out.filter(pl.col("origin") == "file").sort("text")
+        found[current] = mine["primary"].to_list()
+        assert mine["given_version"].to_list() == ["3", "1", "3"]
+    assert found == {"1": ["other", "music.play", "music.play"], "3": ["sun", "music.start", "music.start"]}
+
+
+def test_where_labellers_differ_there_is_no_leaf(domain, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("text,primary,labelled_by\nplay it,music.play,ana\nplay it,music.stop,ben\nhalt,music.stop,ana\n")
+    ctx = run(domain, propose=0, file=str(file))
+    rows = {row["text"]: row for row in ctx.out("seeds").rows(named=True)}
+    assert (rows["play it"]["primary"], rows["play it"]["labelled_by"]) == (None, "ana, ben")
+    assert rows["halt"]["primary"] == "music.stop"
+    assert ctx.metrics["disputed"] == 1
+
+
+def test_seeds_of_the_domain_have_no_leaf_in_a_tree_that_is_not_the_domains(domain):
+    ctx = run(domain, shared=SHARED | {"taxonomy": SimpleNamespace(base="mine.yaml")}, propose=0)
+    out = ctx.out("seeds")
+    assert out["primary"].null_count() == out["reason"].null_count() == out.height == 5
+    assert out["tags"].list.len().min() == 1

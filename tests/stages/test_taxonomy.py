@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 
 from curation.domain import load_domain
+from curation.errors import CurationError
 from curation.stages import taxonomy
 from tests.helpers import FakeContext
 
@@ -22,9 +24,19 @@ taxonomy:
 """
 
 
-def run(tmp_path):
+def run(tmp_path, **params):
     (tmp_path / "taxonomy.yaml").write_text(TREE)
-    return FakeContext(taxonomy.STAGE, domain=load_domain(tmp_path)).run()
+    return FakeContext(taxonomy.STAGE, domain=load_domain(tmp_path), params=params).run()
+
+
+VERSIONS = """
+- version: "4"
+  from: "3"
+  operations:
+  - {op: rename, node: music.stop, name: halt}
+  - {op: drop, node: weather}
+- {version: "5", from: "4", return_to: "3"}
+"""
 
 
 def test_every_node_and_every_other_is_a_row(tmp_path):
@@ -44,7 +56,42 @@ def test_every_node_and_every_other_is_a_row(tmp_path):
 def test_a_first_version_is_all_additions(tmp_path):
     ctx = run(tmp_path)
     changes = ctx.out("taxonomy_changes")
+    assert ctx.out("taxonomy_migrations").is_empty()
     assert set(changes["change"]) == {"added"}
     assert changes["from_version"].null_count() == changes.height == ctx.out("taxonomy").height
     (account,) = ctx.accounts
     assert account.rows_in == account.kept == changes.height
+
+
+def with_versions(tmp_path, **params):
+    (tmp_path / "versions.yaml").write_text(VERSIONS)
+    return run(tmp_path, versions=str(tmp_path / "versions.yaml"), **params)
+
+
+def test_the_newest_version_counts_or_the_one_the_recipe_names(tmp_path):
+    ctx = with_versions(tmp_path)
+    out = ctx.out("taxonomy")
+    assert out["version"].unique().sort().to_list() == ["3", "4", "5"]
+    assert out.filter("is_current")["version"].unique().to_list() == ["5"]
+    assert ctx.metrics["versions"] == 3
+    earlier = with_versions(tmp_path, version="4").out("taxonomy").filter("is_current")
+    assert set(earlier["node_id"]) == {"music", "music.play", "music.halt", "music.other", "other"}
+    with pytest.raises(CurationError, match="no version '7'"):
+        taxonomy.check(ctx.params.model_copy(update={"version": "7"}), ctx.domain)
+
+
+def test_labels_of_a_dropped_leaf_fall_to_other_and_those_of_a_renamed_one_go_with_it(tmp_path):
+    out = with_versions(tmp_path).out("taxonomy_migrations")
+    four = out.filter((pl.col("version") == "4") & (pl.col("leaf") != pl.col("becomes")))
+    assert four.select("leaf", "becomes", "again").rows() == [
+        ("music.stop", "music.halt", False),
+        ("weather", "other", False),
+    ]
+    five = out.filter(pl.col("version") == "5")
+    assert set(five["from_version"]) == {"3"}
+    assert (five["leaf"] == five["becomes"]).all() and not five["again"].any()
+
+
+def test_the_first_version_may_be_a_file(tmp_path):
+    (tmp_path / "mine.yaml").write_text("version: one\ntaxonomy: [a, b]\n")
+    assert set(run(tmp_path, base=str(tmp_path / "mine.yaml")).out("taxonomy")["node_id"]) == {"a", "b", "other"}

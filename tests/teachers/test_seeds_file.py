@@ -47,7 +47,7 @@ def test_csv_with_lists_quotes_and_a_byte_order_mark(read):
         "\n"
         "会下雨吗,,天气；雨,,,,\n"
     )
-    assert out.drop("query_id").rows(named=True) == [
+    assert out.drop("query_id", "version").rows(named=True) == [
         {
             "text": 'play "Jolene", then stop',
             "lang": "en",
@@ -137,3 +137,37 @@ def test_a_file_that_is_not_there_or_of_another_kind(read, tmp_path, taxonomy):
         read_seeds_file(tmp_path / "nowhere.csv", taxonomy)
     with pytest.raises(CurationError, match=r"ends in \.csv, \.jsonl or \.yaml"):
         read("text\n", "mine.xlsx")
+
+
+def test_two_labellers_may_differ_in_rows_of_their_own(read):
+    out = read("text,primary,labelled_by\nplay it,music.play,ana\nPLAY IT,music.stop,ben\nplay it,music.play,ana\n")
+    assert out.select("primary", "labelled_by").rows() == [("music.play", "ana"), ("music.stop", "ben")]
+    assert out["query_id"].n_unique() == 1
+    with pytest.raises(CurationError, match=r"line 3: the same query as in line 2"):
+        read("text,primary,labelled_by\nplay it,music.play,ana\nplay it,music.stop,ana\n")
+
+
+def test_a_directory_is_all_its_files_by_whom_they_are_named_after(tmp_path, taxonomy):
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    with pytest.raises(CurationError, match="has no seeds file"):
+        read_seeds_file(folder, taxonomy)
+    (folder / "ben.jsonl").write_text('{"text": "play it", "primary": "music.stop"}\n')
+    (folder / "ana.csv").write_text("text,primary,labelled_by\nplay it,music.play,\nrain?,weather,eve\n")
+    (folder / "notes.txt").write_text("not seeds")
+    out = read_seeds_file(folder, taxonomy)
+    assert out.select("text", "labelled_by").rows() == [("play it", "ana"), ("rain?", "eve"), ("play it", "ben")]
+
+
+def test_labels_speak_of_the_first_version_that_has_their_leaves(tmp_path, taxonomy):
+    (tmp_path / "taxonomy.yaml").write_text(TREE.replace('"1"', '"2"').replace("stop:", "halt:"))
+    newer = load_taxonomy(tmp_path / "taxonomy.yaml")
+    path = tmp_path / "mine.csv"
+    path.write_text("text,primary\nplay,music.play\nstop,music.stop\nhalt,music.halt\n")
+    assert read_seeds_file(path, [newer, taxonomy])["version"].to_list() == ["2", "1", "2"]
+    path.write_text("text,primary,secondary\nboth,music.stop,music.halt\n")
+    with pytest.raises(CurationError, match=r"line 2: 'music.stop' is no leaf"):
+        read_seeds_file(path, [newer, taxonomy])
+    old = tmp_path / "mine.yaml"
+    old.write_text("seeds: {music.stop: {en: [stop it]}}")
+    assert read_seeds_file(old, [newer, taxonomy])["version"].to_list() == ["1"]

@@ -1,0 +1,150 @@
+"""Files that a person edits and the command reads: a YAML list of mappings, every mistake told with its line."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from curation.errors import CurationError
+
+__all__ = ["Entries", "replace_text", "review_lock"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Entries:
+    """The entries of a file; a missing or empty file has none.
+
+    Raises:
+        CurationError: It is not UTF-8, not YAML, or not a list of mappings.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._root = _parse(path)
+        if not isinstance(self._root, list):
+            raise CurationError(f"{path}: the file must be a list of entries, each begun with `- `")
+        for index, entry in enumerate(self._root):
+            if not isinstance(entry, dict):
+                raise self.error(
+                    f"{entry!r} is not an entry", index, hint="An entry has keys, such as `version: ...`."
+                )
+
+    def __len__(self) -> int:
+        return len(self._root)
+
+    def error(self, message: str, *location: Any, hint: str | None = None) -> CurationError:
+        """A :class:`CurationError` that begins with the file and the line of ``location`` (steps into the data)."""
+        node, line = self._root, 1
+        for step in location:
+            position = getattr(getattr(node, "lc", None), "data", None) or {}
+            if step in position:
+                line, node = position[step][0] + 1, node[step]
+        return CurationError(f"{self.path}, line {line}: {message}", hint)
+
+    def line(self, index: int) -> int:
+        """1-based line at which an entry begins."""
+        return int(self._root.lc.data[index][0]) + 1
+
+    def has(self, index: int, key: str) -> bool:
+        """Whether an entry has a key."""
+        return key in self._root[index]
+
+    def read(self, index: int, model: type[Model]) -> Model:
+        """An entry as a ``model``."""
+        from curation.domain.document import plain
+
+        try:
+            return model.model_validate(plain(self._root[index]))
+        except ValidationError as error:
+            raise self._sentence(index, model, error) from None
+
+    def _sentence(self, index: int, model: type[BaseModel], error: ValidationError) -> CurationError:
+        fault = error.errors()[0]
+        location = (index, *fault["loc"])
+        named = [step for step in fault["loc"] if isinstance(step, str)]
+        name = named[-1] if named else "the entry"
+        if fault["type"] == "extra_forbidden":
+            known = [field.alias or key for key, field in model.model_fields.items()] if len(named) == 1 else []
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else known and f"The keys are {', '.join(known)}."
+            return self.error(f"unknown key {name!r}", *location, hint=hint or None)
+        if fault["type"] == "missing":
+            return self.error(f"there is no {name!r}", *location)
+        if fault["type"] == "union_tag_invalid":
+            tags = fault["ctx"]["expected_tags"].replace("'", "")
+            return self.error(
+                f"{fault['ctx']['tag']!r} is no operation", *location, "op", hint=f"The operations are {tags}."
+            )
+        if fault["type"] == "union_tag_not_found":
+            return self.error("an operation has no `op`", *location)
+        said = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "string_type" and isinstance(fault["input"], int | float | bool):
+            said = "YAML does not read it as text; put it in quotes"
+        return self.error(f"{name} = {fault['input']!r}: {said}", *location)
+
+
+def _parse(path: Path) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        root = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError as error:
+        raise CurationError(f"{path}: byte {error.start} is not UTF-8", "Save the file as UTF-8.") from None
+    except OSError as error:
+        raise CurationError(f"{path} cannot be read: {error.strerror}") from None
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise CurationError(f"{place}: not valid YAML: {(error.problem or str(error)).splitlines()[0]}") from None
+    except YAMLError as error:
+        raise CurationError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
+    return [] if root is None else root
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file so that ``path`` holds either the old or the new text, whole, whenever the machine stops."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise CurationError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def review_lock(directory: Path) -> Iterator[None]:
+    """Hold the review files of a workspace; the kernel lets go when the process dies.
+
+    Raises:
+        CurationError: Another process holds them.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        stream = (directory / ".lock").open("a", encoding="ascii")
+    except OSError as error:
+        raise CurationError(f"{directory} cannot be written: {error.strerror}") from None
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CurationError(
+                f"another process is changing the files in {directory}", "Try again when it is done."
+            ) from None
+        yield

@@ -26,7 +26,7 @@ from curation.teachers.llm.faults import EndpointFault, FatalFault, PassingFault
 from curation.teachers.llm.limits import backoff
 from curation.teachers.llm.settings import LlmSettings
 
-__all__ = ["Batches"]
+__all__ = ["BatchError", "Batches"]
 
 POLL_FIRST, POLL_MOST = 2.0, 60.0
 """Seconds between two looks at a batch: at first and at most."""
@@ -38,6 +38,17 @@ _ROUNDS = 2
 _TRANSFER = 900.0
 """Seconds that a file may take, up or down."""
 _TAG = "curation_batch"
+
+
+class BatchError(CurationError):
+    """The endpoint does not do what a batch needs; ``status`` is what it says instead, 0 if it says nothing."""
+
+    def __init__(self, address: str, fault: EndpointFault) -> None:
+        super().__init__(
+            f"the endpoint {address} does not do what a batch needs ({fault.reason})",
+            "Set llm.batch to false if it has no batch interface; else run again: batches under way are found again.",
+        )
+        self.status = fault.status
 
 
 class Batches:
@@ -135,37 +146,52 @@ class Batches:
 
     async def _submit(self, token: str, content: bytes) -> None:
         sdk = self._endpoint.sdk
+        upload = partial(sdk.files.create, file=("requests.jsonl", content), purpose="batch")
         try:
-            file = await self._sure(
-                token, lambda: sdk.files.create(file=("requests.jsonl", content), purpose="batch"), _TRANSFER
+            file = await self._sure(token, upload, _TRANSFER)
+        except BaseException:
+            self._cache.close_batch(token)
+            raise
+        tried = False
+
+        async def create() -> str:
+            nonlocal tried
+            # The last try may have made it although no answer came.
+            if tried and (made := await self._look(token)):
+                return made
+            tried = True
+            batch = await sdk.batches.create(
+                input_file_id=file.id,
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
+                metadata={_TAG: token},
             )
-            batch = await self._sure(
-                token,
-                lambda: sdk.batches.create(
-                    input_file_id=file.id,
-                    endpoint="/v1/chat/completions",
-                    completion_window="24h",
-                    metadata={_TAG: token},
-                ),
-            )
-        except CurationError:
-            # Under way all the same? If the endpoint cannot say, the next run asks again.
-            with contextlib.suppress(CurationError):
+            return batch.id
+
+        try:
+            batch_id = await self._sure(token, create)
+        except BatchError:
+            # Made all the same? If the endpoint cannot say, the next run asks again.
+            with contextlib.suppress(BatchError):
                 if await self._find(token) is None:
                     self._cache.close_batch(token)
             raise
-        self._cache.name_batch(token, batch.id)
+        self._cache.name_batch(token, batch_id)
+
+    async def _look(self, token: str) -> str | None:
+        async for batch in self._endpoint.sdk.batches.list(limit=100):
+            if (batch.metadata or {}).get(_TAG) == token:
+                return batch.id
+        return None
 
     async def _find(self, token: str) -> str | None:
         """The endpoint's id of a batch by our token; None if it has none."""
-
-        async def look() -> str | None:
-            async for batch in self._endpoint.sdk.batches.list(limit=100):
-                if (batch.metadata or {}).get(_TAG) == token:
-                    return batch.id
-            return None
-
-        found: str | None = await self._sure(token, look)
+        try:
+            found: str | None = await self._sure(token, partial(self._look, token))
+        except BatchError as error:
+            if error.status in (404, 405, 501):
+                return None
+            raise
         return found
 
     # -- down
@@ -257,10 +283,7 @@ class Batches:
             except EndpointFault as fault:
                 last = fault
                 break
-        raise CurationError(
-            f"the endpoint {self._address} does not do what a batch needs ({last.reason})",
-            "Set llm.batch to false if it has no batch interface; else run again: batches under way are found again.",
-        )
+        raise BatchError(self._address, last)
 
 
 def _chunks(lines: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:

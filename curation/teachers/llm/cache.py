@@ -196,6 +196,7 @@ class Cache:
                 else:
                     self._db.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (key, owner, bound, currency))
                     claimed += bound
+                    batched += bound if owner.startswith(_BATCH) else 0.0
                     results.append(Claim.GRANTED)
         return results
 

@@ -39,11 +39,11 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class EndpointFault(Exception):  # noqa: N818  the word of the project for what goes wrong on the other side
-    """Any fault of a call; ``reason`` is a phrase for a person."""
+    """Any fault of a call; ``reason`` is a phrase for a person, ``status`` the HTTP status, 0 where none came."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, status: int = 0) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.status = reason, status
 
 
 class PassingFault(EndpointFault):
@@ -60,6 +60,7 @@ class PassingFault(EndpointFault):
     def __init__(
         self,
         reason: str,
+        status: int = 0,
         *,
         wait: float | None = None,
         overload: bool = False,
@@ -67,7 +68,7 @@ class PassingFault(EndpointFault):
         billed: bool = False,
         reached: bool = True,
     ) -> None:
-        super().__init__(reason)
+        super().__init__(reason, status)
         self.wait, self.overload, self.throttled = wait, overload, throttled
         self.billed, self.reached = billed, reached
 
@@ -76,14 +77,12 @@ class RejectedFault(EndpointFault):
     """The endpoint takes the request for malformed.
 
     Attributes:
-        status: HTTP status.
         of_request: Whether this very request is at fault (too long, filtered), not the way of asking.
         filtered: Whether it was withheld by a content filter.
     """
 
     def __init__(self, reason: str, status: int) -> None:
-        super().__init__(reason)
-        self.status = status
+        super().__init__(reason, status)
         self.filtered = bool(_FILTERED.search(reason))
         self.of_request = status == 413 or self.filtered or bool(_TOO_LONG.search(reason))
 
@@ -95,8 +94,8 @@ class RelearntFault(EndpointFault):
 class FatalFault(EndpointFault):
     """Every call will meet it: the key, the model, the account."""
 
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, hint: str, status: int = 0) -> None:
+        super().__init__(reason, status)
         self.hint = hint
 
     def told(self) -> CurationError:
@@ -165,17 +164,23 @@ def classify(status: int, body: Any, headers: Mapping[str, str]) -> EndpointFaul
         return FatalFault(
             f"the endpoint refuses the API key or the access ({told})",
             "Check the key in the environment variable that llm.key_env names, and what it may use.",
+            status,
         )
     if status == 402 or (status in (400, 429) and _OUT_OF_MONEY.search(f"{code} {message}")):
-        return FatalFault(f"the account at the endpoint has no money or quota left ({told})", "Top it up, run again.")
+        return FatalFault(
+            f"the account at the endpoint has no money or quota left ({told})", "Top it up, run again.", status
+        )
     if status in (404, 405, 410):
         return FatalFault(
             f"the endpoint does not know the model or the address ({told})",
             "Check llm.model and llm.base_url; the address usually ends in /v1.",
+            status,
         )
     if status in (408, 409, 425, 429) or status >= 500:
         wait = retry_after(headers)
         if wait is not None and wait > MAX_WAIT:
-            return FatalFault(f"the endpoint asks to wait {wait / 60:,.0f} minutes ({told})", "Run again after that.")
-        return PassingFault(told, wait=wait, overload=status in (429, 503, 529), throttled=status == 429)
+            return FatalFault(
+                f"the endpoint asks to wait {wait / 60:,.0f} minutes ({told})", "Run again after that.", status
+            )
+        return PassingFault(told, status, wait=wait, overload=status in (429, 503, 529), throttled=status == 429)
     return RejectedFault(f"{told} {code}".strip(), status)

@@ -27,7 +27,7 @@ def backoff(key: str, attempt: int) -> float:
     Doubles each time, with half of it random so that calls that failed together do not come back together. The
     generator is seeded with the call, so that a run can be repeated.
     """
-    most = min(BACKOFF_MOST, BACKOFF_FIRST * 2.0 ** (attempt - 1))
+    most = min(BACKOFF_MOST, BACKOFF_FIRST * 2.0 ** min(attempt - 1, 60))
     return most * random.Random(f"{key}:{attempt}").uniform(0.5, 1.0)
 
 

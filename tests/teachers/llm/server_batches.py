@@ -34,6 +34,7 @@ class BatchDesk:
             sent (dicts or raw bytes).
         errors: What becomes of the error file, in the same way.
         broken: Paths (their beginnings) with the statuses that they answer with, taken one by one.
+        late: Statuses that making a batch answers with, one by one, although the batch was made.
         batches: All batches, by id.
     """
 
@@ -48,6 +49,7 @@ class BatchDesk:
         )
         self.errors: Callable[[list[Any], int], list[Any]] = lambda lines, number: []
         self.broken: dict[str, list[int]] = {}
+        self.late: list[int] = []
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, Any]:
         """Status and body of the response to a request."""
@@ -70,7 +72,8 @@ class BatchDesk:
                 lines = self._files[batch.file_id].splitlines()
                 batch.asked = [int(json.loads(line)["body"]["messages"][1]["content"].split()[0]) for line in lines]
                 self.batches[batch.batch_id] = batch
-                return 200, self._shown(batch, "validating")
+                status = self.late.pop(0) if self.late else 200
+                return status, self._shown(batch, "validating")
             case "GET", ["batches"]:
                 listed = [self._shown(batch, self.status) for batch in reversed(self.batches.values())]
                 return 200, {"object": "list", "data": listed, "has_more": False}

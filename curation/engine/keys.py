@@ -89,9 +89,20 @@ def _source(module: str) -> Path | None:
     return None
 
 
+def _package_data(file: Path) -> list[tuple[str, str]]:
+    """Names and digests of what lies beside a package's ``__init__.py`` and is no code, such as templates."""
+    if file.name != "__init__.py":
+        return []
+    others = [path for path in sorted(file.parent.iterdir()) if path.is_file() and path.suffix not in (".py", ".pyc")]
+    return [(path.name, file_digest(path)) for path in others if not path.name.startswith(".")]
+
+
 @lru_cache(maxsize=1024)
 def _read_module(module: str) -> tuple[str, tuple[str, ...]] | None:
-    """(hash of the syntax tree without comments and docstrings, first-party modules it imports)."""
+    """(hash of the syntax tree without comments and docstrings, first-party modules it imports).
+
+    Files beside a package's ``__init__.py`` that are no code count with it.
+    """
     file = _source(module)
     if file is None:
         return None
@@ -99,13 +110,14 @@ def _read_module(module: str) -> tuple[str, tuple[str, ...]] | None:
     names = {
         name for name in _imported(tree, module, file.name == "__init__.py") if name.split(".")[0] in _FIRST_PARTY
     }
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16], tuple(sorted(names))
+    content = ast.dump(tree) + (str(data) if (data := _package_data(file)) else "")
+    return hashlib.sha256(content.encode()).hexdigest()[:16], tuple(sorted(names))
 
 
 def code_hashes(module: str) -> dict[str, str]:
     """Hash of the syntax tree of ``module`` and of every first-party module it imports, however indirectly.
 
-    Comments, docstrings and layout do not count; imports inside functions do.
+    Comments, docstrings and layout do not count; imports inside functions do, and files of packages that are no code.
     """
     hashes: dict[str, str] = {}
     waiting = [module]

@@ -52,6 +52,21 @@ def test_relative_imports_and_circles_are_followed(package):
     assert set(found) >= {"firstparty.stage", "firstparty.a", "firstparty.b"}
 
 
+def test_templates_beside_a_package_count_with_it(package, tmp_path):
+    folder = tmp_path / "firstparty" / "words"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    stage = "def f():\n    from firstparty import words"
+
+    def hashes(template):
+        (folder / "ask.j2").write_text(template)
+        return package(stage=stage)
+
+    before, same, after = hashes("Ask."), hashes("Ask."), hashes("Ask politely.")
+    assert before == same
+    assert {name for name in before if before[name] != after[name]} == {"firstparty.words"}
+
+
 def document(**changes):
     base = {"params": {}, "shared": {}, "seed": 1, "inputs": {}, "sources": {}}
     return keys.key_document(STAGES["lexical"], **(base | changes))

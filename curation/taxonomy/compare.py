@@ -65,7 +65,7 @@ def changes(old: Taxonomy, new: Taxonomy, same: dict[str, str]) -> list[Change]:
         later = new.node(same[node_id])
         if node.name != later.name:
             found.append(Change(later.node_id, "renamed", node.name, later.name))
-        if (same.get(node.parent_id) if node.parent_id else None) != later.parent_id:
+        if (same.get(node.parent_id, "") if node.parent_id else None) != later.parent_id:
             found.append(Change(later.node_id, "moved", node.parent_id, later.parent_id))
         if node.description != later.description and not node.is_other:
             found.append(Change(later.node_id, "described", node.description, later.description))

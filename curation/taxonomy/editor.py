@@ -140,9 +140,16 @@ class Editor:
         """What became of the labels of each leaf of the first tree."""
         return {leaf: Fate(at.node_id if at else None, leaf in self._again) for leaf, at in self._at.items()}
 
+    def now(self, node_id: str) -> str | None:
+        """The id now of a node of the first tree, None if it is gone; of any other id itself."""
+        branch = self._first.get(node_id)
+        if branch is None:
+            return node_id
+        return None if branch.gone else branch.node_id
+
     def ids(self) -> dict[str, str | None]:
         """Each node of the first tree with its id now; None for one that is gone."""
-        return {node_id: None if branch.gone else branch.node_id for node_id, branch in self._first.items()}
+        return {node_id: self.now(node_id) for node_id in self._first}
 
     # -- operations
 

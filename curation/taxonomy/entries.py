@@ -9,27 +9,29 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from curation.errors import CurationError
 
 __all__ = ["Entries", "replace_text", "review_lock"]
 
-Model = TypeVar("Model", bound=BaseModel)
-
 
 class Entries:
     """The entries of a file; a missing or empty file has none.
+
+    Args:
+        path: The file; errors name it.
+        text: What is in it, where that is known already.
 
     Raises:
         CurationError: It is not UTF-8, not YAML, or not a list of mappings.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: str | None = None) -> None:
         self.path = path
-        self._root = _parse(path)
+        self._root = _parse(path, text)
         if not isinstance(self._root, list):
             raise CurationError(f"{path}: the file must be a list of entries, each begun with `- `")
         for index, entry in enumerate(self._root):
@@ -58,22 +60,24 @@ class Entries:
         """Whether an entry has a key."""
         return key in self._root[index]
 
-    def read(self, index: int, model: type[Model]) -> Model:
-        """An entry as a ``model``."""
+    def read(self, index: int, model: Any) -> Any:
+        """An entry as a ``model``, a pydantic class or adapter."""
         from curation.domain.document import plain
 
+        validate = model.validate_python if isinstance(model, TypeAdapter) else model.model_validate
         try:
-            return model.model_validate(plain(self._root[index]))
+            return validate(plain(self._root[index]))
         except ValidationError as error:
             raise self._sentence(index, model, error) from None
 
-    def _sentence(self, index: int, model: type[BaseModel], error: ValidationError) -> CurationError:
+    def _sentence(self, index: int, model: Any, error: ValidationError) -> CurationError:
         fault = error.errors()[0]
         location = (index, *fault["loc"])
         named = [step for step in fault["loc"] if isinstance(step, str)]
         name = named[-1] if named else "the entry"
         if fault["type"] == "extra_forbidden":
-            known = [field.alias or key for key, field in model.model_fields.items()] if len(named) == 1 else []
+            fields = getattr(model, "model_fields", {}) if len(named) == 1 else {}
+            known = [field.alias or key for key, field in fields.items()]
             near = difflib.get_close_matches(name, known, 1)
             hint = f"Did you mean {near[0]!r}?" if near else known and f"The keys are {', '.join(known)}."
             return self.error(f"unknown key {name!r}", *location, hint=hint or None)
@@ -92,12 +96,12 @@ class Entries:
         return self.error(f"{name} = {fault['input']!r}: {said}", *location)
 
 
-def _parse(path: Path) -> Any:
+def _parse(path: Path, text: str | None) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        root = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8-sig"))
+        root = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8-sig") if text is None else text)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:

@@ -124,7 +124,7 @@ class History:
             return history
         entries = Entries(path)
         for index in range(len(entries)):
-            record = entries.read(index, Record)
+            record: Record = entries.read(index, Record)
             try:
                 history.add(record)
             except CurationError as error:

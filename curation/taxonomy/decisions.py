@@ -1,0 +1,256 @@
+"""What a person decides of the proposals, and the operations that follow from it.
+
+``review/decisions.yaml`` is a list; an entry decides one proposal, or is an operation of the person's own::
+
+    - proposal: "3fa9c2d1e0b7"
+      decision: accept
+    - proposal: "0c1d2e3f4a5b"
+      decision: edit
+      name: night_markets
+      note: clearer
+    - {op: move, node: discovery.area_summaries, parent: planning_and_decision}
+
+All ids are those of the version that the proposals speak of, whatever other entries do to the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from curation.domain.model import Taxonomy
+from curation.errors import CurationError
+from curation.taxonomy import operations as ops
+from curation.taxonomy.editor import Editor, edited
+from curation.taxonomy.entries import Entries
+from curation.taxonomy.proposal import Proposal
+
+__all__ = ["Decision", "Given", "Plan", "Planner", "operation_of", "plan_of", "read_decisions"]
+
+_FIELDS = {
+    "add": ("name", "description", "target", "examples"),
+    "merge": ("target",),
+    "split": ("parts",),
+    "rename": ("name",),
+    "move": ("target",),
+    "drop": (),
+    "describe": ("description",),
+}
+"""What may be edited of a proposal, by kind; the target of an added leaf is its parent."""
+
+
+class Decision(BaseModel):
+    """What was decided of one proposal; without ``decision`` nothing was yet."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    proposal: str
+    decision: Literal["accept", "reject", "edit"] | None = None
+    name: str | None = None
+    description: str | None = None
+    target: str | None = None
+    examples: tuple[str, ...] | None = None
+    parts: tuple[ops.NewLeaf, ...] | None = None
+    note: str | None = None
+    by: str | None = None
+
+    @property
+    def edits(self) -> dict[str, Any]:
+        """The fields that replace those of the proposal."""
+        given = self.model_fields_set - {"proposal", "decision", "note", "by"}
+        return {name: getattr(self, name) for name in sorted(given) if name == "target" or getattr(self, name)}
+
+
+@dataclass(frozen=True)
+class Given:
+    """An entry of the decisions file and the line it begins at."""
+
+    index: int
+    line: int
+    what: Decision | ops.Operation
+
+
+@dataclass
+class Plan:
+    """What decisions come to.
+
+    Attributes:
+        operations: What makes the next version, one after the other.
+        accepted: Ids of the proposals they carry out.
+        rejected: Proposals that are not to come again.
+        undecided: How many proposals nothing was decided of.
+        left_out: Proposals that could not be carried out, with the reason.
+    """
+
+    operations: list[ops.Operation] = field(default_factory=list)
+    accepted: list[str] = field(default_factory=list)
+    rejected: list[Proposal] = field(default_factory=list)
+    undecided: int = 0
+    left_out: list[tuple[Proposal, str]] = field(default_factory=list)
+
+
+class Planner:
+    """Collects operations that all speak of the nodes of one version, and makes them follow one another."""
+
+    def __init__(self, base: Taxonomy) -> None:
+        self._base = base
+        self._editor = Editor(base)
+        self.operations: list[ops.Operation] = []
+
+    def take(self, operation: ops.Operation) -> None:
+        """Add an operation.
+
+        Raises:
+            CurationError: It cannot be carried out after those before it; it is not added.
+        """
+        try:
+            current = self._translated(operation)
+            self._editor.do(current)
+        except CurationError as error:
+            self._editor = edited(self._base, self.operations)
+            message = error.message.partition(", ")[2] if error.message.startswith("operation ") else error.message
+            raise CurationError(message, error.hint) from None
+        self.operations.append(current)
+
+    def _translated(self, operation: ops.Operation) -> ops.Operation:
+        """The operation with the ids that nodes of the base have by now."""
+        changes: dict[str, Any] = {}
+        for name in ("node", "parent", "into"):
+            if getattr(operation, name, None) is not None:
+                changes[name] = self._now(getattr(operation, name))
+        if isinstance(operation, ops.Merge):
+            changes["nodes"] = tuple(self._now(node) for node in operation.nodes)
+        return operation.model_copy(update=changes)
+
+    def _now(self, node_id: str) -> str:
+        now = self._editor.now(node_id)
+        if now is None:
+            raise CurationError(
+                f"{node_id} is taken away by another decision", "Take one of the two back, or decide them in turn."
+            )
+        return now
+
+
+def read_decisions(
+    path: Path, proposals: Mapping[str, Proposal], applied: Iterable[str] = (), text: str | None = None
+) -> list[Given]:
+    """The entries of a decisions file.
+
+    Args:
+        path: The file; one that is not there holds no decision.
+        proposals: Those that wait, by id.
+        applied: Ids that a version already carries out: entries about them are left out.
+        text: What is in the file, where that is known already.
+
+    Raises:
+        CurationError: For the first entry that is wrong, with its line.
+    """
+    entries, done = Entries(path, text), set(applied)
+    found: list[Given] = []
+    seen: dict[str, int] = {}
+    for index in range(len(entries)):
+        line = entries.line(index)
+        if entries.has(index, "op"):
+            found.append(Given(index, line, entries.read(index, ops.ANY_OPERATION)))
+            continue
+        decision: Decision = entries.read(index, Decision)
+        key = decision.proposal
+        if key in done:
+            continue
+        if key in seen:
+            raise entries.error(f"proposal {key} is decided in line {seen[key]} already", index, "proposal")
+        if key not in proposals:
+            raise entries.error(
+                f"there is no proposal {key!r}",
+                index,
+                "proposal",
+                hint="Later runs make proposals anew; `curate review --file` writes those that wait now.",
+            )
+        seen[key] = line
+        _check_edits(entries, index, decision, proposals[key])
+        found.append(Given(index, line, decision))
+    return found
+
+
+def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Proposal) -> None:
+    allowed = _FIELDS[proposal.kind]
+    for name in decision.edits:
+        if name not in allowed:
+            what = ", ".join(allowed) or "nothing"
+            raise entries.error(
+                f"a proposal to {proposal.kind} has no {name}", index, name, hint=f"It can change: {what}."
+            )
+    if decision.decision == "edit" and not decision.edits:
+        raise entries.error("edit changes nothing", index, "decision", hint=f"Add one of {', '.join(allowed)}.")
+
+
+def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> ops.Operation:
+    """The operation that carries a proposal out, with some of its fields replaced.
+
+    Raises:
+        CurationError: A field makes no sense, such as a name that is none.
+    """
+    edits = edits or {}
+    node = proposal.node_id
+    given: dict[str, Any] = {"op": proposal.kind}
+    match proposal.kind:
+        case "add":
+            examples = tuple(dict.fromkeys(row.text for row in proposal.evidence))
+            given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
+            given |= {"description": edits.get("description", proposal.description)}
+            given |= {"examples": edits.get("examples", examples)}
+        case "merge":
+            given |= {"nodes": (node,), "into": edits.get("target", proposal.target)}
+        case "split":
+            parts = [
+                {"name": part.name, "description": part.description, "examples": part.examples}
+                for part in proposal.parts
+            ]
+            given |= {"node": node, "parts": edits.get("parts", parts)}
+        case "rename":
+            given |= {"node": node, "name": edits.get("name", proposal.name)}
+        case "move":
+            given |= {"node": node, "parent": edits.get("target", proposal.target)}
+        case "describe":
+            given |= {"node": node, "description": edits.get("description", proposal.description)}
+        case _:
+            given |= {"node": node}
+    try:
+        return ops.ANY_OPERATION.validate_python(given)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        name = ".".join(str(step) for step in fault["loc"][1:])
+        said = fault["msg"].removeprefix("Value error, ")
+        raise CurationError(f"{proposal.kind} {node or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
+
+
+def plan_of(base: Taxonomy, path: Path, given: Iterable[Given], proposals: Mapping[str, Proposal]) -> Plan:
+    """What the entries of a decisions file come to.
+
+    Raises:
+        CurationError: Two of them contradict each other, or one makes no sense; file and line are named.
+    """
+    planner, plan, decided = Planner(base), Plan(), set()
+    for entry in given:
+        try:
+            if not isinstance(entry.what, Decision):
+                planner.take(entry.what)
+                continue
+            decision, proposal = entry.what, proposals[entry.what.proposal]
+            if decision.decision is None:
+                continue
+            decided.add(decision.proposal)
+            if decision.decision == "reject":
+                plan.rejected.append(proposal)
+                continue
+            planner.take(operation_of(proposal, decision.edits))
+            plan.accepted.append(decision.proposal)
+        except CurationError as error:
+            raise CurationError(f"{path}, line {entry.line}: {error.message}", error.hint) from None
+    plan.operations = planner.operations
+    plan.undecided = sum(proposal.problem is None for proposal in proposals.values()) - len(decided)
+    return plan

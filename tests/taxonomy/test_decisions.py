@@ -1,0 +1,136 @@
+"""Decisions: what a person writes, what it comes to, and mistakes told with their lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from curation.errors import CurationError
+from curation.taxonomy import operations as ops
+from curation.taxonomy.decisions import Planner, operation_of, plan_of, read_decisions
+from curation.taxonomy.proposal import Evidence, Part, Proposal, from_frame, to_frame
+from tests.taxonomy.trees import START
+
+
+def proposal(kind, node, **fields):
+    return Proposal(source="refine", kind=kind, node_id=node, base_version="1", reason="It shows.", **fields)
+
+
+ADD = proposal(
+    "add", "music", name="pause", description="Wait.", evidence=(Evidence(1, "hold on"), Evidence(2, "wait: a #bit"))
+)
+MERGE = proposal("merge", "music.stop", target="music.play")
+RENAME = proposal("rename", "music", name="sound")
+SPLIT = proposal("split", "weather", parts=(Part("rain", "Wet."), Part("sun", "Dry.", ("is it dry",))))
+ALL = {one.proposal_id: one for one in (ADD, MERGE, RENAME, SPLIT)}
+
+
+def plan(tmp_path, text):
+    path = tmp_path / "decisions.yaml"
+    path.write_text(
+        text.format(add=ADD.proposal_id, merge=MERGE.proposal_id, rename=RENAME.proposal_id, split=SPLIT.proposal_id)
+    )
+    return plan_of(START, path, read_decisions(path, ALL), ALL)
+
+
+def test_accepted_edited_rejected_and_undecided(tmp_path):
+    found = plan(
+        tmp_path,
+        """# mine
+- proposal: "{rename}"
+  decision: accept
+- proposal: "{add}"
+  decision: edit
+  name: 等待
+  examples: ["hold on"]
+- proposal: "{merge}"
+  decision: reject
+  note: they differ
+- proposal: "{split}"
+  decision:
+- {{op: drop, node: news.local}}
+""",
+    )
+    assert found.operations == [
+        ops.Rename(node="music", name="sound"),
+        ops.Add(parent="sound", name="等待", description="Wait.", examples=("hold on",)),
+        ops.Drop(node="news.local"),
+    ]
+    assert found.accepted == [RENAME.proposal_id, ADD.proposal_id]
+    assert found.rejected == [MERGE]
+    assert found.undecided == 1
+
+
+def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
+    planner = Planner(START)
+    planner.take(ops.Rename(node="music.play", name="start"))
+    planner.take(ops.Rename(node="music.stop", name="play"))
+    planner.take(ops.Describe(node="music.play", description="the one that was first"))
+    assert planner.operations[-1].node == "music.start"
+    planner.take(ops.Merge(nodes=("music.play",), into="music.stop"))
+    with pytest.raises(CurationError, match=r"music\.play is taken away by another decision"):
+        planner.take(ops.Drop(node="music.play"))
+    planner.take(ops.Drop(node="weather"))
+    made = ops.apply(START, planner.operations, "2")
+    assert [node.node_id for node in made.children("music")] == ["music.play", "music.other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('- proposal: "000000000000"\n  decision: accept\n', 1, "there is no proposal '000000000000'"),
+        ('- proposal: "{add}"\n  decision: maybe\n', 2, "decision = 'maybe'"),
+        ('- proposal: "{add}"\n  decison: accept\n', 2, "unknown key 'decison'\nDid you mean 'decision'"),
+        ('- proposal: "{add}"\n  decision: edit\n', 2, "edit changes nothing"),
+        ('- proposal: "{add}"\n  decision: edit\n  name: a.b\n', 1, r"name = 'a\.b'"),
+        ('- proposal: "{add}"\n  decision: edit\n  name: play\n', 1, "music has a category 'play' already"),
+        ('- proposal: "{add}"\n  decision: edit\n  target: nowhere\n', 1, "no node 'nowhere'"),
+        ('- proposal: "{merge}"\n  decision: edit\n\n  name: x\n', 4, "a proposal to merge has no name"),
+        ('- proposal: "{add}"\n- proposal: "{add}"\n  decision: reject\n', 2, "decided in line 1 already"),
+        ("- proposal: 123456789012\n  decision: accept\n", 1, "put it in quotes"),
+        ("- {{op: drop, node: music}}\n- proposal: \"{merge}\"\n  decision: accept\n", 2, "taken away by another"),
+        ("- op: move\n  node: music\n  parent: music.play\n", 1, "circle"),
+        ("- decision: accept\n", 1, "there is no 'proposal'"),
+        ("- op: rename\n  name: x\n", 1, "there is no 'node'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_their_line(tmp_path, text, line, said):
+    with pytest.raises(CurationError, match=rf"decisions\.yaml, line {line}: .*{said}"):
+        plan(tmp_path, text)
+
+
+def test_no_file_decides_nothing(tmp_path):
+    assert read_decisions(tmp_path / "none.yaml", ALL) == []
+
+
+def test_entries_that_a_version_carries_out_already_are_left_out(tmp_path):
+    path = tmp_path / "decisions.yaml"
+    path.write_text(f'- proposal: "{ADD.proposal_id}"\n  decision: accept\n')
+    assert read_decisions(path, {}, applied=[ADD.proposal_id]) == []
+
+
+def test_every_kind_becomes_its_operation():
+    assert operation_of(ADD).examples == ("hold on", "wait: a #bit")
+    assert operation_of(MERGE, {"target": "weather"}) == ops.Merge(nodes=("music.stop",), into="weather")
+    assert operation_of(SPLIT).parts[1].examples == ("is it dry",)
+    assert operation_of(proposal("move", "weather", target=None)) == ops.Move(node="weather", parent=None)
+    assert operation_of(proposal("drop", "weather")) == ops.Drop(node="weather")
+    assert operation_of(proposal("describe", "weather", description="x")) == ops.Describe(
+        node="weather", description="x"
+    )
+    with pytest.raises(CurationError, match="describe weather: description = None"):
+        operation_of(proposal("describe", "weather"))
+
+
+def test_proposals_survive_the_table_with_their_ids():
+    frame = to_frame([SPLIT, ADD, ADD, MERGE])
+    assert frame["proposal_id"].to_list() == sorted({ADD.proposal_id, MERGE.proposal_id, SPLIT.proposal_id})
+    back = from_frame(frame)
+    assert back[ADD.proposal_id] == ADD
+    assert back[SPLIT.proposal_id].parts == SPLIT.parts
+    assert all(one.proposal_id == key for key, one in back.items())
+
+
+def test_the_id_is_of_the_content_and_the_gist_of_what_is_asked():
+    other = proposal("merge", "music.stop", target="music.play", evidence=(Evidence(9, "x"),), purity=0.5)
+    assert other.proposal_id != MERGE.proposal_id
+    assert other.gist == MERGE.gist == {"kind": "merge", "node": "music.stop", "target": "music.play"}

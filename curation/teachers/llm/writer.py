@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from curation.algorithms.chains import Chain
 from curation.teachers.embedded.writer import Example, Order, Written
-from curation.teachers.llm.answers import VerdictAnswer, queries_answer, verdicts_answer
+from curation.teachers.llm.answers import QueryAnswer, VerdictAnswer, queries_answer, verdicts_answer
 from curation.teachers.llm.outcome import Request
 from curation.teachers.llm.prompts import conversation, load_prompt, prompt_language
 from curation.teachers.llm.rows import Asker, FaultyAnswerError, Form, Item, Judged, judge
@@ -42,6 +42,16 @@ class LlmWritten(Written):
     """A written query with the leaf it was meant for."""
 
     leaf: str = ""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a request was for: which order, which language, how many queries, modelled on which."""
+
+    order: int
+    lang: str
+    count: int
+    parents: tuple[int, ...]
 
 
 class LlmWriter:
@@ -77,25 +87,30 @@ class LlmWriter:
     def write(self, orders: Sequence[Order]) -> list[list[LlmWritten]]:
         """For each order up to ``count`` different queries; fewer where the model answers with fewer or fails."""
         requests: list[Request] = []
-        meant: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+        asked: dict[str, _Asked] = {}
         for number, order in enumerate(orders):
             for lang, count, examples in self._shares(order):
                 request = self._request(f"{number}.{lang}.{len(requests)}", order.chain, lang, count, examples)
                 requests.append(request)
-                meant[request.request_id] = (number, lang, tuple(example.query_id for example in examples))
+                asked[request.request_id] = _Asked(number, lang, count, tuple(one.query_id for one in examples))
         written: list[list[LlmWritten]] = [[] for _ in orders]
         for outcome in self._client.ask(requests) if requests else ():
-            number, lang, parents = meant[outcome.request_id]
-            for query in getattr(outcome.value, "queries", ()):
-                self._keep(written[number], orders[number], query, lang, parents)
+            one = asked[outcome.request_id]
+            queries = getattr(outcome.value, "queries", ())
+            written[one.order] += self._kept(queries, one, orders[one.order].chain)
         return written
 
-    def _keep(self, kept: list[LlmWritten], order: Order, query: Any, lang: str, parents: tuple[int, ...]) -> None:
-        text = " ".join(query.text.split())
-        before = self._before.setdefault((order.chain, lang), [])
-        if text and text not in before and len(kept) < order.count and query.primary in self._taxonomy.leaf_set:
-            before.append(text)
-            kept.append(LlmWritten(text, lang, order.chain, (), parents, query.primary))
+    def _kept(self, queries: Sequence[QueryAnswer], asked: _Asked, chain: Chain) -> list[LlmWritten]:
+        """As many as were asked for of the queries that are new and meant for a leaf."""
+        before = self._before.setdefault((chain, asked.lang), [])
+        kept: list[LlmWritten] = []
+        for query in queries:
+            text = " ".join(query.text.split())
+            new = text and text not in before and query.primary in self._taxonomy.leaf_set
+            if new and len(kept) < asked.count:
+                before.append(text)
+                kept.append(LlmWritten(text, asked.lang, chain, (), asked.parents, query.primary))
+        return kept
 
     def _shares(self, order: Order) -> Iterable[tuple[str, int, list[Example]]]:
         """Requests of an order: language, queries, examples to show. Languages have the share of the examples.

@@ -103,6 +103,8 @@ async def _carry(talk: Talk, caller: Caller, settings: LlmSettings) -> None:
             reply = await caller.reply(call)
             talk.replies.append(reply)
             call = steps.send(reply)
+            if len(call.messages) > len(talk.request.messages):
+                caller.doubt()
     except StopIteration as end:
         talk.verdict = end.value
     except NoAnswerError as error:

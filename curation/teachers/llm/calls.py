@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+
+from pydantic import BaseModel
 
 from curation.errors import CurationError
 from curation.teachers.llm.cache import Cache, Claim
@@ -11,13 +14,13 @@ from curation.teachers.llm.dialogue import Call, call_key
 from curation.teachers.llm.endpoint import Endpoint
 from curation.teachers.llm.faults import EndpointFault, FatalFault, PassingFault, RejectedFault, RelearntFault
 from curation.teachers.llm.limits import Limits, backoff
-from curation.teachers.llm.outcome import Reply
+from curation.teachers.llm.outcome import Message, Reply
 from curation.teachers.llm.settings import LlmSettings
 
 __all__ = ["BudgetReachedError", "Caller", "NoAnswerError"]
 
 _OUTAGE = 3
-"""Calls given up one after the other, with no answer between, that mean an outage and not a fault of the requests."""
+"""Calls given up with no answer between, after which the endpoint is asked whether it answers at all."""
 _POLL = 0.1
 """Seconds between two looks at a call that another process is making, or at money that others hold."""
 
@@ -28,6 +31,10 @@ class NoAnswerError(Exception):
 
 class BudgetReachedError(Exception):
     """The budget has no room for a call."""
+
+
+class _Word(BaseModel):
+    word: str
 
 
 class Caller:
@@ -51,6 +58,10 @@ class Caller:
         self.answers = 0
         self._given_up = 0
         self._proven = False
+
+    def doubt(self) -> None:
+        """Note that an answer was not of the form asked for: from now on the form is also told in words."""
+        self._endpoint.dialect.told = True
 
     def key(self, call: Call) -> str:
         """The cache's key of a call."""
@@ -93,7 +104,7 @@ class Caller:
                 # Throttled while others were answered: the endpoint is busy, not broken.
                 counted += not (fault.throttled and self.answers > answers)
                 if counted > self._settings.retries:
-                    raise self._gave_up(fault, tries) from None
+                    raise await self._gave_up(fault, tries) from None
                 await asyncio.sleep(backoff(key, tries) if fault.wait is None else fault.wait)
         return known
 
@@ -138,12 +149,28 @@ class Caller:
             "Look for the setting it names in the section llm: model, temperature, max_tokens, structured, extra.",
         )
 
-    def _gave_up(self, fault: PassingFault, tries: int) -> Exception:
+    async def _gave_up(self, fault: PassingFault, tries: int) -> Exception:
         """A call given up is its own fault if others are answered; if none is, the endpoint is out of order."""
         self._given_up += 1
-        if self._given_up < _OUTAGE and (fault.reached or self.answers):
+        there = fault.reached or self.answers > 0
+        if there and (self._given_up < _OUTAGE or await self._answers_at_all()):
             return NoAnswerError(f"the endpoint gave no answer in {tries} tries ({fault.reason})")
         return CurationError(
             f"the endpoint {self._settings.base_url} does not answer ({fault.reason})",
             "See that it runs and that llm.base_url is right, then run again: answers so far are kept.",
         )
+
+    async def _answers_at_all(self) -> bool:
+        """Whether it answers a question that no request can spoil: what is left may be just what it cannot do."""
+        call = Call((Message(role="user", content=f"Say ok. ({uuid.uuid4().hex})"),), _Word, 64)
+        key = self.key(call)
+        async with self._limits.slot(expected_prompt(call)) as epoch:
+            try:
+                # Of calls that were given up together the first asks for all.
+                if self._given_up >= _OUTAGE and self._claim(key, call) is Claim.GRANTED:
+                    await self._send(key, call, 0, epoch)
+            except EndpointFault:
+                return False
+            except BudgetReachedError:
+                return True
+        return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from curation.errors import CurationError
 from curation.teachers.llm.cache import Cache
 from curation.teachers.llm.dialogue import Call, answer_schema, call_key
 from curation.teachers.llm.outcome import Request
@@ -33,7 +35,7 @@ def cost_bound(call: Call, settings: LlmSettings) -> float:
 def expected_prompt(call: Call) -> int:
     """Tokens that a call will probably send: one for four letters of ASCII, one for any other character."""
     texts = [message["content"] for message in call.messages] + [answer_schema(call.answer)]
-    plain = sum(sum(map(str.isascii, text)) for text in texts)
+    plain = sum(len(text.encode("ascii", "ignore")) for text in texts)
     return plain // 4 + sum(map(len, texts)) - plain + 8 * len(call.messages)
 
 
@@ -76,7 +78,8 @@ def estimate(
     received, latency = float(settings.max_tokens), _SECONDS + settings.max_tokens / _TOKENS_A_SECOND
     answered = 0.0
     if cache is not None and Cache.exists(cache) and settings.model:
-        with Cache(cache) as opened:
+        # A cache that cannot be opened tells nothing; the run will say what is wrong with it.
+        with contextlib.suppress(CurationError), Cache(cache) as opened:
             if (seen := opened.usual(settings.model)) is not None:
                 received, latency = seen
             if calls:

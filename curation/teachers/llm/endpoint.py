@@ -38,12 +38,14 @@ class Dialect:
 
     Attributes:
         form: How the form of the answer is asked for.
+        told: Whether the schema is also told in words: some endpoints take a ``response_format`` and do not heed it.
         limit_field: Its name for the limit of tokens.
     """
 
     def __init__(self, settings: LlmSettings) -> None:
         self._may_change = settings.structured == "auto"
         self.form: Form = "json_schema" if settings.structured == "auto" else settings.structured
+        self.told = self.form != "json_schema"
         self.limit_field = "max_tokens"
 
     def learn(self, status: int, message: str, asked: tuple[str, str]) -> bool:
@@ -63,6 +65,7 @@ class Dialect:
             return False
         if form == self.form:
             self.form = _FORMS[_FORMS.index(self.form) + 1]
+            self.told = True
         return True
 
     def state(self) -> tuple[str, str]:
@@ -116,7 +119,7 @@ def reply_of(body: Any, call: Call | None, settings: LlmSettings, latency: float
     text = None if text is None else str(text)
     usage = body.get("usage") or {}
     sent, received = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if not isinstance(sent, int) or not isinstance(received, int):
+    if not (isinstance(sent, int) and isinstance(received, int) and min(sent, received) >= 0):
         if call is None:
             raise PassingFault("the endpoint does not say how many tokens it used", billed=True)
         # It does not say what it used: count what it cannot have exceeded.
@@ -154,7 +157,7 @@ class Endpoint:
         settings, form = self._settings, self.dialect.form
         body: dict[str, Any] = {
             "model": settings.model,
-            "messages": list(call.messages) if form == "json_schema" else _instructed(call.messages, call.answer),
+            "messages": _instructed(call.messages, call.answer) if self.dialect.told else list(call.messages),
             "temperature": settings.temperature,
             self.dialect.limit_field: call.max_tokens,
         }

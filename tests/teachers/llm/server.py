@@ -59,7 +59,7 @@ class Sent:
 
     Attributes:
         body: What was sent.
-        asked: The number in the first user message.
+        asked: The number in the first user message; -1 where it has none.
         time: How many times this very body has been sent, this one included.
         authorization: The header.
     """
@@ -147,9 +147,17 @@ class Server:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._loop.call_soon_threadsafe(self._server.close)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def url(self) -> str:
@@ -165,7 +173,8 @@ class Server:
         digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
         self._times[digest] += 1
         asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
-        sent = Sent(body, int(asked.split()[0]), self._times[digest], authorization)
+        number = asked.split()[0]
+        sent = Sent(body, int(number) if number.isdigit() else -1, self._times[digest], authorization)
         self.sent.append(sent)
         return sent
 

@@ -199,6 +199,15 @@ def test_an_outage_ends_the_run_and_leaves_the_rest_for_the_next(server: Server,
     assert sum(outcome.cached for outcome in outcomes) == 20
 
 
+def test_requests_that_an_endpoint_cannot_do_are_not_taken_for_an_outage(server: Server, tmp_path: Path) -> None:
+    """All that is left always fails, also in the next run: the endpoint is asked something else."""
+    ask(server, tmp_path, range(10))
+    server.script = lambda sent: Act(500) if sent.asked >= 10 else Act()
+    for _ in range(2):
+        outcomes = ask(server, tmp_path, range(18), retries=1, max_failed_share=0.5)
+        assert [outcome.kind for outcome in outcomes] == ["ok"] * 10 + ["failed"] * 8
+
+
 def test_an_endpoint_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     settings = LlmSettings(base_url="http://127.0.0.1:9/v1", model="m", key_env=None, retries=2)
     with open_client(settings, tmp_path, "annotate") as client, pytest.raises(CurationError, match="does not answer"):
@@ -341,6 +350,14 @@ def test_the_strictest_form_that_the_endpoint_has_is_found_once(
     # The schema is told in words instead, and the question stays as it was.
     assert '"number"' in last["messages"][0]["content"]
     assert last["messages"][1] == {"role": "user", "content": str(server.sent[-1].asked)}
+
+
+def test_an_endpoint_that_does_not_heed_the_form_is_told_in_words(server: Server, tmp_path: Path) -> None:
+    """It takes any response_format, and answers in prose unless the schema stands in the messages."""
+    server.script = lambda sent: Act(text=None if '"number"' in str(sent.body["messages"]) else PROSE)
+    outcomes = ask(server, tmp_path, range(50))
+    assert all(outcome.value == label(number) for number, outcome in enumerate(outcomes))
+    assert len(server.sent) == 51
 
 
 def test_a_form_that_is_set_is_not_changed(server: Server, tmp_path: Path) -> None:

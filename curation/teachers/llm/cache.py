@@ -122,7 +122,7 @@ class Cache:
         self._db.close()
         if self._lock is not None:
             self._lock.close()
-            Path(self._lock.name).unlink(missing_ok=True)
+            (self._owners / self.owner).unlink(missing_ok=True)
             self._lock = None
 
     # -- answers
@@ -213,8 +213,9 @@ class Cache:
     def settle(self) -> None:
         """Give up the claims of owners that died; their calls may have been billed."""
         with self._told():
-            owners = [row[0] for row in self._db.execute("SELECT DISTINCT owner FROM claims").fetchall()]
-        for owner in owners:
+            owners = {row[0] for row in self._db.execute("SELECT DISTINCT owner FROM claims").fetchall()}
+        owners |= {path.name for path in self._owners.glob("[!.]*")}
+        for owner in sorted(owners):
             if owner != self.owner and not owner.startswith(_BATCH) and self._is_dead(owner):
                 with self._told(), self._writing():
                     self._give_up("owner = ?", (owner,), lost=True)
@@ -291,8 +292,11 @@ class Cache:
         if self._lock is None:
             try:
                 self._owners.mkdir(exist_ok=True)
-                self._lock = (self._owners / self.owner).open("w", encoding="ascii")
+                # Locked before it gets its name, so that nobody sees it free.
+                new = self._owners / f".{self.owner}"
+                self._lock = new.open("w", encoding="ascii")
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
+                new.replace(self._owners / self.owner)
             except OSError as error:
                 raise CurationError(f"the request cache {self._owners} cannot be written: {error.strerror}") from None
 

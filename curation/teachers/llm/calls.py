@@ -124,6 +124,9 @@ class Caller:
             self._cache.release(key, lost=isinstance(fault, PassingFault) and fault.billed)
             if isinstance(fault, PassingFault) and fault.overload:
                 limits.setback(epoch, fault.wait)
+            elif isinstance(fault, RejectedFault):
+                # No answer, but no sign of overload either.
+                limits.success()
             raise
         except BaseException:
             self._cache.release(key, lost=True)

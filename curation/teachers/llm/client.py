@@ -160,7 +160,8 @@ class Client:
         if error := self._gate.error():
             raise error
         batches = Batches(self._settings, self._stage, self._cache, self._endpoint)
-        await batches.fetch({call_key(call, self._settings): call for call in self._next(asked)})
+        if self._cache.batches():
+            await batches.fetch({call_key(call, self._settings): call for call in self._next(asked)})
         if self._settings.batch and asked.open():
             # One goes alone and at once: it shows how the endpoint wants to be asked what a batch will ask.
             while not self._caller.answers and asked.open():

@@ -170,6 +170,7 @@ def test_claims_of_a_killed_process_are_settled_as_lost_and_its_answers_stay(tmp
         assert cache.money("USD") == Money(1.0, 1.0, 0.0)
         assert [cache.get(f"call {number}") is not None for number in range(3)] == [True, True, False]
         assert claim(cache, "call 2") is Claim.GRANTED
+        assert [path.name for path in (tmp_path / "llm.owners").iterdir()] == [cache.owner]
 
 
 def test_an_owner_leaves_no_file_behind(tmp_path: Path) -> None:

@@ -1,0 +1,253 @@
+"""The review of a workspace: what waits for a person, and what becomes of what they decided.
+
+``curate review``, its web page, flows and unattended runs all go through :class:`Review`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from curation.errors import CurationError
+from curation.taxonomy.base import read_history
+from curation.taxonomy.compare import Change, compare
+from curation.taxonomy.convergence import convergence
+from curation.taxonomy.decisions import Plan, plan_of, read_decisions
+from curation.taxonomy.entries import review_lock
+from curation.taxonomy.places import DECISIONS_FILE, REVIEW, SEEDS_FILE, VERSIONS_FILE
+from curation.taxonomy.proposal import Proposal, from_frame
+from curation.taxonomy.versions import History, Record, Version, append, next_version, now
+
+if TYPE_CHECKING:
+    from curation.engine.workspace import Workspace
+
+__all__ = ["Preview", "Review", "locked"]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What applying the decisions would do.
+
+    Attributes:
+        plan: The operations and the decisions behind them.
+        version: The version they make; None when they only decline.
+        changes: Its changes against the current one.
+        again: Rows that are annotated again, of those annotated in the published run.
+        seal: Stands for all that the preview was made from: the same seal, the same outcome.
+    """
+
+    plan: Plan
+    version: Version | None
+    changes: list[Change]
+    again: int
+    seal: str
+
+
+class Review:
+    """The review of the workspace in ``directory``; what it reads is read once, make another to look again.
+
+    Raises:
+        CurationError: There is no recipe, or a file of the review is wrong (line named).
+    """
+
+    def __init__(self, directory: Path) -> None:
+        from curation.domain import load_domain
+        from curation.engine.recipe import Recipe
+        from curation.engine.workspace import Workspace
+
+        self.recipe = Recipe.load(directory)
+        self.root = self.recipe.root
+        self.section = cast(Any, self.recipe.sections["taxonomy"])
+        self.versions_file = Path(self.section.versions or self.root / VERSIONS_FILE)
+        self.decisions_file = self.root / DECISIONS_FILE
+        self.seeds_file = Path(getattr(self.recipe.sections["seeds"], "file", None) or self.root / SEEDS_FILE)
+        self.domain = load_domain(self.recipe.domain)
+        self.history: History = read_history(self.section, self.domain)
+        name = self.section.version
+        self.current: Version = self.history.newest if name is None else self.history.get(name)
+        self.workspace: Workspace = Workspace(self.root)
+
+    def _table(self, name: str) -> pl.DataFrame | None:
+        """A published table; None where no run made it yet."""
+        run = self.workspace.store.run()
+        return self.workspace.table(name).collect() if run and name in run["tables"] else None
+
+    @cached_property
+    def proposals(self) -> dict[str, Proposal]:
+        """The proposals of the published run by id, the weightiest first; none if they are not of the current version
+        (a version was made since, and the next run proposes anew)."""
+        table = self._table("proposals")
+        if table is None:
+            return {}
+        rows = table.filter(pl.col("base_version") == self.current.name)
+        return from_frame(rows.sort(["weight", "confidence", "proposal_id"], descending=[True, True, False]))
+
+    @property
+    def waiting(self) -> dict[str, Proposal]:
+        """The proposals that can be carried out."""
+        return {key: one for key, one in self.proposals.items() if one.problem is None}
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the published tables are of another version than the current one, so that a run is due."""
+        table = self._table("taxonomy")
+        return table is not None and self.current.name not in table.filter("is_current")["version"].unique()
+
+    @cached_property
+    def unlabelled(self) -> pl.DataFrame:
+        """Queries proposed for labelling that nobody labelled yet: rows of `seeds`."""
+        from curation.teachers.seeds_file import read_seeds_file
+
+        seeds = self._table("seeds")
+        if seeds is None:
+            return pl.DataFrame(schema={"query_id": pl.UInt64, "text": pl.String, "lang": pl.String})
+        proposed = seeds.filter(pl.col("origin") == "proposed")
+        if not self.seeds_file.exists():
+            return proposed
+        rows = read_seeds_file(self.seeds_file, self.label_versions)
+        labelled = rows.filter(pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0))
+        return proposed.join(labelled, on="query_id", how="anti", maintain_order="left")
+
+    @property
+    def label_versions(self) -> list[Any]:
+        """The trees whose leaves a seeds file may name, the current one first."""
+        line = [version.name for version in reversed(self.history.lineage(self.current.name))]
+        names = [*line, *(name for name in reversed(self.history.versions) if name not in line)]
+        return [self.history.get(name).taxonomy for name in names]
+
+    # -- decisions
+
+    def plan(self, text: str | None = None) -> Plan:
+        """What the decisions file (or ``text`` in its place) comes to.
+
+        Raises:
+            CurationError: An entry is wrong; its line is named.
+        """
+        given = read_decisions(self.decisions_file, self.proposals, self.history.accepted, text)
+        return plan_of(self.current.taxonomy, self.decisions_file, given, self.proposals)
+
+    def preview(self) -> Preview:
+        """What :meth:`apply` would do now.
+
+        Raises:
+            CurationError: An entry of the decisions file is wrong; its line is named.
+        """
+        plan, seal = self.plan(), self._seal()
+        if not plan.operations:
+            return Preview(plan, None, [], 0, seal)
+        history = read_history(self.section, self.domain)
+        made = history.add(self._record(plan, None, False, None))
+        assert made is not None
+        changes = compare(history, self.current.name, made.name)
+        return Preview(plan, made, changes, self._again(made), seal)
+
+    def _seal(self) -> str:
+        digest = hashlib.sha256(self.current.name.encode())
+        for path in (self.decisions_file, self.versions_file):
+            digest.update(path.read_bytes() if path.exists() else b"")
+            digest.update(b"\0")
+        digest.update("".join(sorted(self.proposals)).encode())
+        return digest.hexdigest()[:16]
+
+    def _again(self, version: Version) -> int:
+        """Rows of the published annotations whose labels the version makes again."""
+        run = self.workspace.store.run()
+        if not run or "annotations" not in run["tables"]:
+            return 0
+        leaves = [leaf for leaf, fate in version.carried.items() if fate.again]
+        rows = self.workspace.table("annotations")
+        touched = pl.col("primary").is_in(leaves) | pl.col("secondary").list.set_intersection(leaves).list.len().gt(0)
+        return int(rows.filter(touched).select(pl.len()).collect().item())
+
+    def _record(self, plan: Plan, by: str | None, auto: bool, note: str | None) -> Record:
+        declined = tuple(proposal.gist for proposal in plan.rejected)
+        at = now()
+        if not plan.operations:
+            return Record(declined=declined, by=by, at=at, note=note)
+        return Record(
+            version=next_version(self.history.versions),
+            from_=self.current.name,
+            at=at,
+            by=by,
+            auto=auto,
+            operations=tuple(plan.operations),
+            accepted=tuple(plan.accepted),
+            declined=declined,
+            note=note,
+        )
+
+    def apply(self, by: str | None = None, seal: str | None = None) -> Preview:
+        """Carry the decisions out: a version is appended, the decisions file goes to ``review/decided``.
+
+        A crash in between is harmless: entries that the version carries out already are left out the next time.
+
+        Args:
+            by: Who decided.
+            seal: Of the preview that was agreed to; something else that was decided since is refused.
+
+        Raises:
+            CurationError: Nothing is decided, an entry is wrong, or the files changed since the preview.
+        """
+        return locked(self.root, lambda review: review._apply(by, seal))
+
+    def _apply(self, by: str | None, seal: str | None) -> Preview:
+        preview = self.preview()
+        if seal is not None and seal != preview.seal:
+            raise CurationError("the decisions, or the versions, changed since they were shown", "Look again first.")
+        if not preview.plan.operations and not preview.plan.rejected:
+            raise CurationError(
+                f"nothing is decided in {self.decisions_file}",
+                "Write `accept`, `reject` or `edit` after `decision:`, then apply again.",
+            )
+        self._commit(self._record(preview.plan, by, False, None))
+        self._put_away()
+        return preview
+
+    def accept(self, plan: Plan, by: str, note: str) -> Record:
+        """Carry out what an unattended run accepts; call it under :func:`locked` only."""
+        return self._commit(self._record(plan, by, True, note))
+
+    def return_to(self, version: str, by: str | None = None) -> Record:
+        """Make a version that has the tree and the labels of an earlier one.
+
+        Raises:
+            CurationError: There is no such version, or it is the current one.
+        """
+        return locked(self.root, lambda review: review._return_to(version, by))
+
+    def _return_to(self, version: str, by: str | None) -> Record:
+        if self.history.get(version).name == self.current.name:
+            raise CurationError(f"version {version!r} is the current one")
+        name = next_version(self.history.versions)
+        record = Record(version=name, from_=self.current.name, return_to=version, at=now(), by=by)
+        return self._commit(record)
+
+    def _commit(self, record: Record) -> Record:
+        seeds = self._table("seeds")
+        made = self.history.add(record)
+        if made is not None and seeds is not None:
+            numbers = convergence(self.history, self.current.name, made.name, seeds)
+            record = record.model_copy(update={"convergence": numbers})
+        append(self.versions_file, record)
+        return record
+
+    def _put_away(self) -> None:
+        """Move the decisions file out of the way of the next review."""
+        place = self.root / REVIEW / "decided"
+        place.mkdir(exist_ok=True)
+        stem, number = now().replace(":", ""), 1
+        while (target := place / f"{stem}-{number}.yaml").exists():
+            number += 1
+        self.decisions_file.rename(target)
+
+
+def locked(root: Path, work: Callable[[Review], Any]) -> Any:
+    """Do ``work`` on a fresh review while no other process changes its files."""
+    with review_lock(root / REVIEW):
+        return work(Review(root))

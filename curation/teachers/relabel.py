@@ -1,0 +1,126 @@
+"""Annotation along the versions of a taxonomy: only the rows that a change touches are annotated again.
+
+Labels of the first version are those of its teacher. Labels of any other are those of the version before it, carried
+over, but for the rows whose label the change put in doubt: those are labelled by the teacher of that version. So the
+labels depend on the versions and on nothing that happened to run before; labels that an earlier run made may save the
+work, they do not change the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from curation.taxonomy.lineage import Fate, Lineage
+from curation.teachers.base import Annotator
+
+if TYPE_CHECKING:
+    Known = Callable[[pl.DataFrame, NDArray[np.float32]], pl.DataFrame]
+
+__all__ = ["KnownLabels", "Relabeller", "carried_labels"]
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels that an earlier run made.
+
+    Attributes:
+        version: The version they are labels of, one of the lineage's.
+        find: Queries and vectors to the rows of `annotations` that were made of the very same; others are missing.
+    """
+
+    version: str
+    find: Known
+
+
+class Relabeller:
+    """An :class:`curation.teachers.base.Annotator` for the current version of a lineage.
+
+    Args:
+        lineage: The versions that labels go through.
+        teacher_of: The annotator of a version; asked only when a row needs it.
+        known: Labels of an earlier run, if any are of use.
+
+    Attributes:
+        again: Rows that the last version's teacher labelled again so far.
+        asked: Rows that any teacher labelled so far.
+    """
+
+    def __init__(
+        self, lineage: Lineage, teacher_of: Callable[[str], Annotator], known: KnownLabels | None = None
+    ) -> None:
+        self._lineage, self._teacher_of, self._known = lineage, teacher_of, known
+        self.again = self.asked = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the current version's annotator."""
+        return self._teacher_of(self._lineage.current).name
+
+    def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        """See :meth:`curation.teachers.base.Annotator.annotate`."""
+        return self._at(len(self._lineage.versions) - 1, queries, vectors)
+
+    def _at(self, place: int, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        """Labels in the version at ``place`` of the lineage."""
+        version = self._lineage.versions[place]
+        if self._known is not None and self._known.version == version and queries.height:
+            found = self._known.find(queries, vectors)
+            new = ~queries["query_id"].is_in(found["query_id"].implode())
+            made = self._made(place, queries.filter(new), vectors[new.to_numpy()])
+            return _joined(queries, found, made)
+        return self._made(place, queries, vectors)
+
+    def _made(self, place: int, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        version = self._lineage.versions[place]
+        if place == 0:
+            return self._ask(version, queries, vectors)
+        before = self._at(place - 1, queries, vectors)
+        labels, again = carried_labels(before, self._lineage.fates(version), version)
+        if place == len(self._lineage.versions) - 1:
+            self.again += int(again.sum())
+        if not again.any():
+            return labels
+        fresh = self._ask(version, queries.filter(again), vectors[again.to_numpy()])
+        return _joined(queries, labels.filter(~again), fresh)
+
+    def _ask(self, version: str, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        self.asked += queries.height
+        return self._teacher_of(version).annotate(queries, vectors)
+
+
+def _joined(queries: pl.DataFrame, one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """Two sets of labels as one, in the order of `queries`."""
+    both = pl.concat([one, other.select(one.columns)])
+    return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
+
+
+def carried_labels(labels: pl.DataFrame, fates: Mapping[str, Fate], version: str) -> tuple[pl.DataFrame, pl.Series]:
+    """Labels in the words of the next version, and which rows must be annotated again.
+
+    Args:
+        labels: Rows of `annotations`; failed ones stay as they are.
+        fates: What becomes of each leaf.
+        version: The next version.
+
+    Returns:
+        The labels, row by row, and a mask; the labels of masked rows mean nothing.
+    """
+    becomes = {leaf: fate.becomes for leaf, fate in fates.items()}
+    again = [leaf for leaf, fate in fates.items() if fate.again or fate.becomes is None]
+    primary = pl.col("primary").replace_strict(becomes, return_dtype=pl.String)
+    further = pl.element().replace_strict(becomes, return_dtype=pl.String)
+    mask = labels.select(
+        again=pl.col("primary").is_in(again).fill_null(False)
+        | pl.col("secondary").list.eval(pl.element().is_in(again)).list.any()
+    )["again"]
+    mapped = labels.with_columns(
+        primary=primary, secondary=pl.col("secondary").list.eval(further), taxonomy_version=pl.lit(version)
+    )
+    without_primary = pl.col("secondary").list.set_difference(pl.concat_list("primary"))
+    return mapped.with_columns(secondary=without_primary.list.drop_nulls().list.sort()), mask

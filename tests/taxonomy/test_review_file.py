@@ -1,0 +1,76 @@
+"""The files for editing: what waits is added, what is there stays byte for byte."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import polars as pl
+import pytest
+
+from curation.taxonomy.decisions import plan_of, read_decisions
+from curation.taxonomy.proposal import Evidence
+from curation.taxonomy.review_file import decisions_text, seeds_text, summary
+from tests.taxonomy.test_decisions import ADD, ALL, MERGE, RENAME, SPLIT, proposal
+from tests.taxonomy.trees import START
+
+
+def test_every_proposal_has_an_entry_that_decides_nothing_yet(tmp_path):
+    path = tmp_path / "decisions.yaml"
+    path.write_text(decisions_text("", "1", ALL), encoding="utf-8")
+    given = read_decisions(path, ALL)
+    assert [entry.what.proposal for entry in given] == list(ALL)
+    found = plan_of(START, path, given, ALL)
+    assert (found.operations, found.undecided) == ([], len(ALL))
+
+
+def test_the_fields_of_an_entry_count_when_their_mark_is_taken_away(tmp_path):
+    path = tmp_path / "decisions.yaml"
+    text = decisions_text("", "1", {ADD.proposal_id: ADD})
+    edited = text.replace("  decision:", "  decision: edit").replace('  # name: "pause"', '  name: "等待"')
+    assert edited != text
+    path.write_text(edited, encoding="utf-8")
+    (operation,) = plan_of(START, path, read_decisions(path, ALL), ALL).operations
+    assert operation.name == "等待"
+
+
+@pytest.mark.parametrize(
+    "text", ["a\nb: c", "# no", "\x85next\u2028line", "- dash", "\x00\x07", "\ud7ff\ufffe", "'\"{["]
+)
+def test_text_of_the_log_cannot_leave_its_comment(tmp_path, text):
+    wild = proposal("add", "music", name="pause", description=text.strip() or "x", evidence=(Evidence(1, text),))
+    path = tmp_path / "decisions.yaml"
+    path.write_text(decisions_text("", "1", {wild.proposal_id: wild}), encoding="utf-8")
+    (entry,) = read_decisions(path, {wild.proposal_id: wild})
+    assert entry.what.decision is None and not entry.what.edits
+
+
+def test_what_is_there_stays_and_only_the_new_is_added():
+    one = decisions_text("", "1", {ADD.proposal_id: ADD}).replace("decision:", "decision: accept  # mine")
+    both = decisions_text(one, "1", {MERGE.proposal_id: MERGE, ADD.proposal_id: ADD})
+    assert both.startswith(one)
+    assert both.count("- proposal:") == 2
+    assert decisions_text(both, "1", {MERGE.proposal_id: MERGE}) == both
+
+
+def test_summaries_say_what_is_asked():
+    assert summary(ADD) == "add pause to music"
+    assert summary(MERGE) == "merge music.stop into music.play"
+    assert summary(SPLIT) == "split weather into rain, sun"
+    assert summary(RENAME) == "rename music to sound"
+    assert summary(proposal("move", "weather")) == "move weather to level 1"
+
+
+def queries(*texts):
+    return pl.DataFrame({"text": texts, "lang": ["en"] * len(texts)}, schema={"text": pl.String, "lang": pl.String})
+
+
+def test_seeds_are_added_under_the_columns_that_are_there():
+    new = seeds_text("", queries("hello, you", 'say "hi"', "两\n行"))
+    rows = list(csv.DictReader(io.StringIO(new)))
+    assert [row["text"] for row in rows] == ["hello, you", 'say "hi"', "两\n行"]
+    assert set(rows[0]) == {"text", "lang", "tags", "primary", "secondary", "reason", "labelled_by"}
+    mine = "primary,text\nweather,rain?"
+    more = seeds_text(mine, queries("rain?", "sun?"))
+    assert more == "primary,text\nweather,rain?\n,sun?\n"
+    assert seeds_text(more, queries("rain?", "sun?")) == more

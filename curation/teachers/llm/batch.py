@@ -279,7 +279,7 @@ class Batches:
                 return await self._endpoint.guarded(call(), timeout=timeout)
             except PassingFault as fault:
                 last: EndpointFault = fault
-                await asyncio.sleep(backoff(token, attempt) if fault.wait is None else fault.wait)
+                await asyncio.sleep(fault.wait or backoff(token, attempt))
             except EndpointFault as fault:
                 last = fault
                 break

@@ -105,7 +105,7 @@ class Caller:
                 counted += not (fault.throttled and self.answers > answers)
                 if counted > self._settings.retries:
                     raise await self._gave_up(fault, tries) from None
-                await asyncio.sleep(backoff(key, tries) if fault.wait is None else fault.wait)
+                await asyncio.sleep(fault.wait or backoff(key, tries))
         return known
 
     def _claim(self, key: str, call: Call) -> Claim:

@@ -567,6 +567,16 @@ def test_an_endpoint_with_few_places_is_not_run_over(server: Server, tmp_path: P
     assert len(server.sent) < 400
 
 
+def test_rejections_are_no_sign_of_overload(server: Server, tmp_path: Path) -> None:
+    """Nothing but requests that are too long: they fail side by side, not one after the other."""
+    message = "the prompt is too long"
+    server.script = lambda sent: Act(400, content={"error": {"message": message}}, delay=0.05)
+    outcomes = ask(server, tmp_path, range(40), max_failed_share=1.0)
+    assert {outcome.kind for outcome in outcomes} == {"failed"}
+    assert server.peak > 8
+    assert len(server.sent) == 40
+
+
 def test_no_more_are_in_flight_than_set(server: Server, tmp_path: Path) -> None:
     server.script = lambda sent: Act(delay=0.02)
     ask(server, tmp_path, range(60), concurrency=5)

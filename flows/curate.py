@@ -73,7 +73,7 @@ def curate(recipe: str, select: str = "", workers: int | None = None) -> dict[st
     loaded = Recipe.load(recipe).with_workers(workers)
     session = Session(loaded, select=select.split())
     with session:
-        session.check_sources()
+        session.check_ready()
         for name in session.graph.order:
             build_stage(session, name)
         document = session.publish()

@@ -165,7 +165,7 @@ class Session:
     def _document(self, stage: Stage) -> dict[str, Any]:
         params = self.recipe.sections[stage.name]
         shared = {}
-        for name in (*stage.shared, *stage.sections):
+        for name in (*stage.shared, *stage.used(self.recipe.sections)):
             section, owner = self.recipe.sections[name], self.graph.stages.get(name)
             shared[name] = counted_params(section, input_files(section), owner.free if owner else ())
         sources = {}
@@ -220,11 +220,33 @@ class Session:
             steps.append(step)
         return steps
 
+    def table(self, name: str) -> InputTable | None:
+        """A table as this session reads it; where it is still to be built, as it is published; None for neither."""
+        if name in self._inputs:
+            return self._inputs[name]
+        stage = self.graph.stages[self.graph.maker[name]]
+        manifest = self._current(stage)
+        if manifest is None:
+            return None
+        directory = self.store.table_directory(stage.name, manifest["key"], name)
+        return _input_table(directory, manifest["tables"][name])
+
     # -- running
+
+    def check_ready(self) -> None:
+        """Look at everything that can be told before any work: sources, and sections that stale stages use.
+
+        Raises:
+            CurationError: See :meth:`check_sources`; or a section is not ready (no endpoint, no key).
+        """
+        for step in self.plan():
+            if step.status == "stale":
+                for name in step.stage.used(self.recipe.sections):
+                    self.recipe.sections[name].ready()
 
     def run(self) -> dict[str, Any]:
         """Build what is stale, then publish; returns the run document (see :meth:`publish`)."""
-        self.check_sources()
+        self.check_ready()
         for name in self.graph.order:
             self.ensure(name)
         return self.publish()

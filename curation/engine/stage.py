@@ -6,7 +6,7 @@ writes parts through ``ctx``; it never learns where anything lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +19,20 @@ if TYPE_CHECKING:
     from curation.domain import Domain
     from curation.engine.recipe import LogSource
 
-__all__ = ["Account", "Context", "Params", "Part", "Stage"]
+__all__ = ["Account", "Ask", "Context", "Params", "Part", "Stage"]
 
 
 class Params(BaseModel):
     """Base of a stage's section in the recipe: unknown keys are errors, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def ready(self) -> None:
+        """Refuse, before any work, what a stage that uses this section would fail at (a key that is not set).
+
+        Raises:
+            CurationError: Says what is missing.
+        """
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,27 @@ class Account:
     weight_out: int = 0
     weight_failed: int = 0
     weight_earlier: int = 0
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a stage will ask of a teacher outside this process.
+
+    Attributes:
+        rows: Rows it will ask about.
+        calls: Calls, less those that a cache answers.
+        tokens: Tokens sent and received.
+        money: In ``currency``; None where no price is known.
+        currency: Of the money.
+        seconds: Wall time.
+    """
+
+    rows: int
+    calls: int
+    tokens: int
+    money: float | None
+    currency: str
+    seconds: float
 
 
 class Part(Protocol):
@@ -140,11 +168,15 @@ class Stage:
         shared: Recipe sections of other stages it also reads (as ``ctx.shared[name]``).
         sections: Recipe sections that belong to no stage and that it reads (as ``ctx.shared[name]``), with their
             models; several stages may name the same.
+        uses: Called with its parameters and the sections it shares, by name: which of ``sections`` it uses. Only
+            these are part of its key and have to be ready; all where it is not given.
         earlier: Tables it reads of the earlier workspace, where the recipe names one.
         libraries: Distributions whose version shapes the output, so that it is part of the key.
         version: Raised by hand when the output changes for a reason that the code's hash cannot see.
         seeded: Whether it makes random choices, so that the recipe's seed is part of the key.
         check: Called with the parameters and the domain (or None) before any work, to refuse what would fail later.
+        estimate: Called by ``curate plan`` with a :class:`curation.engine.estimates.Glimpse`: what the stage will ask
+            of teachers outside this process, as an :class:`Ask`; None for nothing.
         free: Parameters that do not shape the output (batch sizes and the like), left out of the key; a field may
             also say so itself, with ``json_schema_extra={"free": True}``.
     """
@@ -166,3 +198,16 @@ class Stage:
     free: tuple[str, ...] = ()
     seeded: bool = True
     check: Callable[[Any, Any], None] | None = None
+    uses: Callable[[Any, Mapping[str, Any]], Collection[str]] | None = None
+    estimate: Callable[[Any], Any] | None = None
+
+    def used(self, sections: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those of its ``sections`` that it uses.
+
+        Args:
+            sections: Every section of the recipe, by name.
+        """
+        if self.uses is None:
+            return tuple(self.sections)
+        wanted = self.uses(sections[self.name], {name: sections[name] for name in self.shared})
+        return tuple(name for name in self.sections if name in wanted)

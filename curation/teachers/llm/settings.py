@@ -108,6 +108,10 @@ class LlmSettings(Params):
             raise ValueError("a budget needs price_prompt and price_completion (0 for a model that costs nothing)")
         return self
 
+    def ready(self) -> None:
+        """See :meth:`curation.engine.stage.Params.ready`."""
+        require_endpoint(self)
+
     @property
     def priced(self) -> bool:
         """Whether money can be told."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import logging
 import os
 import signal
 import sqlite3
@@ -422,6 +423,14 @@ def test_the_key_is_nowhere_on_disk(server: Server, tmp_path: Path) -> None:
     server.script = once(Act(500, content={"error": {"message": f"who is {KEY}?"}}), 1)
     ask(server, tmp_path, range(3))
     assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_the_key_is_in_no_log(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server.script = once(Act(500), 1)
+    with caplog.at_level(logging.DEBUG):
+        ask(server, tmp_path, range(3))
+    assert caplog.text
+    assert KEY not in caplog.text
 
 
 def test_tokens_are_bounded_where_the_endpoint_does_not_tell(server: Server, tmp_path: Path) -> None:

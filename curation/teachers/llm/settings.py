@@ -19,10 +19,10 @@ _FREE: dict[str, Any] = {"free": True}
 
 
 class LlmSettings(Params):
-    """How an LLM is asked. Fields marked ``free`` shape no answer.
+    """Which LLM is asked, how, and for how much money.
 
-    The endpoint's address is among them: who answers is said by ``model``, wherever it is served. Two different
-    models must therefore not go by one name.
+    Fields marked ``free`` shape no answer. The endpoint's address is among them: who answers is said by ``model``,
+    wherever it is served. Two different models must therefore not go by one name.
     """
 
     base_url: str | None = Field(

@@ -1,13 +1,23 @@
-"""Difficulty: every survivor of the semantic level is scored by execution simulation on the tools of the domain."""
+"""Difficulty: every survivor of the semantic level is scored by execution simulation on the tools of the domain.
+
+A row that an LLM could not score is not in the table: it goes to rejects as ``not_scored``, and what the model said
+of it is in `teacher_calls`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 from pydantic import Field, field_validator
 
-from curation.engine.stage import Account, Context, Params, Stage
+from curation.engine.stage import Account, Ask, Context, Params, Part, Stage
+from curation.teachers.llm.settings import LlmSettings
+
+if TYPE_CHECKING:
+    from curation.teachers.base import Scorer
+    from curation.teachers.embedded.scorer import Scale
 
 __all__ = ["STAGE", "DifficultyParams"]
 
@@ -15,8 +25,12 @@ ROWS_PER_PART = 250_000
 
 
 class DifficultyParams(Params):
-    """How the three dimensions, each 0 to 5, become one difficulty."""
+    """Who scores, and how the three dimensions, each 0 to 5, become one difficulty."""
 
+    teacher: Literal["embedded", "llm"] = Field(
+        "embedded",
+        description="who simulates: the domain's plan rules, or a model, see the section llm",
+    )
     weights: tuple[float, float, float] = Field(
         (0.30, 0.50, 0.20), description="of cognitive load, chain depth and constraint complexity in their mean"
     )
@@ -27,8 +41,9 @@ class DifficultyParams(Params):
         (1.5, 2.1, 2.7, 3.4), description="scores from which difficulty is 2, 3, 4 and 5"
     )
     unsolvable_threshold: float = Field(
-        0.5, gt=0, lt=1, description="probability of being unsolvable from which a query gets -1 or 0"
+        0.5, gt=0, lt=1, description="embedded: probability of being unsolvable from which a query gets -1 or 0"
     )
+    rows_per_request: int = Field(8, ge=1, le=64, description="llm: queries in one request at most")
 
     @field_validator("weights")
     @classmethod
@@ -43,6 +58,13 @@ class DifficultyParams(Params):
         if list(thresholds) != sorted(set(thresholds)):
             raise ValueError("thresholds must ascend")
         return thresholds
+
+    @property
+    def scale(self) -> Scale:
+        """How dimensions become a difficulty, for scorers."""
+        from curation.teachers.embedded.scorer import Scale
+
+        return Scale(self.weights, self.emphasis, self.thresholds, self.unsolvable_threshold)
 
 
 def _survivors(ctx: Context) -> pl.DataFrame:
@@ -75,20 +97,59 @@ def _labelled(ctx: Context, ids: pl.DataFrame) -> pl.DataFrame:
 
 def run(ctx: Context) -> None:
     """Score the survivors part by part."""
-    from curation.teachers.embedded.scorer import PlanScorer, Scale
+    from curation.teachers.embedded.scorer import PlanScorer
 
     params: DifficultyParams = ctx.params
-    scorer = PlanScorer(ctx.domain, Scale(**params.model_dump()))
+    scorer = PlanScorer(ctx.domain, params.scale) if params.teacher == "embedded" else None
     for name, ids in _chunks(ctx, _survivors(ctx)):
         with ctx.part(name) as part:
             if part.done:
                 continue
-            rows = _labelled(ctx, ids)
-            part.write("difficulty", scorer.score(rows))
-            weight = int(ids["group_count"].sum())
-            part.account(
-                Account(rows_in=ids.height, kept=rows.height, weight_in=weight, weight_out=weight),
-            )
+            if scorer is not None:
+                _score(ctx, part, ids, scorer)
+            else:
+                _ask(ctx, part, ids)
+
+
+def _ask(ctx: Context, part: Part, ids: pl.DataFrame) -> None:
+    """Have an LLM score the survivors ``ids``."""
+    from curation.teachers.llm.client import open_client
+    from curation.teachers.llm.of_run import scorer_of_run
+
+    with open_client(ctx.shared["llm"], ctx.cache, "difficulty") as client:
+        _score(ctx, part, ids, scorer_of_run(ctx, client, ctx.params.scale))
+        part.calls(client.calls())
+
+
+def _score(ctx: Context, part: Part, ids: pl.DataFrame, scorer: Scorer) -> None:
+    rows = _labelled(ctx, ids)
+    scored = scorer.score(rows)
+    failed = scored.filter(pl.col("difficulty").is_null())
+    part.write("difficulty", scored.filter(pl.col("difficulty").is_not_null()))
+    # Rejected, not failed: the table has no place for an error, and a row without a difficulty must not pass for one.
+    weights = ids.select("query_id", weight="group_count")
+    lost = failed.select("query_id").join(weights, on="query_id").join(rows.select("query_id", "text"), on="query_id")
+    part.reject(lost.with_columns(reason=pl.lit("not_scored")))
+    weight = int(ids["group_count"].sum())
+    kept = ids.height - failed.height
+    part.account(
+        Account(rows_in=ids.height, kept=kept, weight_in=weight, weight_out=weight - int(lost["weight"].sum()))
+    )
+
+
+def estimate(ctx: Any) -> Ask | None:
+    """What an LLM will be asked, see :class:`curation.engine.stage.Stage`."""
+    if ctx.params.teacher != "llm":
+        return None
+    from curation.teachers.llm.of_run import Nobody, ask_of_run, scorer_of_run
+
+    scorer = scorer_of_run(ctx, Nobody(), ctx.params.scale)
+    return ask_of_run(ctx, _survivors(ctx), lambda ids: scorer.requests(_labelled(ctx, ids)))
+
+
+def uses(params: DifficultyParams, shared: Mapping[str, Any]) -> Collection[str]:
+    """Sections that belong to no stage and are used."""
+    return ("llm",) if params.teacher == "llm" else ()
 
 
 STAGE = Stage(
@@ -100,6 +161,9 @@ STAGE = Stage(
     title="Simulate the tool calls a query needs and grade it",
     after="semantic",
     uses_domain=True,
+    sections={"llm": LlmSettings},
+    uses=uses,
+    estimate=estimate,
     libraries=("polars",),
     seeded=False,
 )

@@ -10,7 +10,9 @@ import pytest
 import curation.stages.difficulty as module
 from curation.domain import load_domain
 from curation.stages.difficulty import STAGE, DifficultyParams
+from curation.teachers.embedded.scorer import Scale
 from tests.helpers import FakeContext
+from tests.teachers.llm.answering import answering
 from tests.teachers.test_scorer import POI, ROUTE, WEATHER, rows
 
 DOMAIN = load_domain("map_travel")
@@ -84,3 +86,68 @@ def test_parameters_shape_the_scale() -> None:
 def test_e5_senseless_parameters_are_refused(params: dict) -> None:
     with pytest.raises(ValueError, match=r"thresholds|weights|emphasis"):
         DifficultyParams(**params)
+
+
+def score(row, **changes):
+    call = {"step": 1, "tool": "map_search_places", "depends_on": []}
+    blank = {"tool_plan": [call], "cognitive_load": 1, "constraint_complexity": 0, "reason": None}
+    return {"id": row["id"], **blank, **changes}
+
+
+def scored(data):
+    return {
+        "scores": [score(row, **({"tool_plan": []} if "咖啡馆" in row["text"] else {})) for row in data["queries"]]
+    }
+
+
+def test_an_llm_scores_and_what_it_cannot_is_rejected_with_its_weight(monkeypatch, tmp_path):
+    with answering(monkeypatch, scored) as server:
+        shared = {"llm": server.settings(max_failed_share=1)}
+        context = FakeContext(
+            STAGE, inputs(), params={"teacher": "llm"}, domain=DOMAIN, shared=shared, cache=tmp_path
+        ).run()
+        again = FakeContext(
+            STAGE, inputs(), params={"teacher": "llm"}, domain=DOMAIN, shared=shared, cache=tmp_path
+        ).run()
+        asked = len(server.sent)
+    out = context.out("difficulty")
+    assert out["query_id"].to_list() == [0, 2, 4]
+    assert set(out["teacher"]) == {"local"}
+    (account,) = context.accounts
+    # The engine adds the rejected row and its weight.
+    assert (account.rows_in, account.kept, account.failed, account.weight_in, account.weight_out) == (4, 3, 0, 38, 37)
+    assert pl.concat(context.rejects).rows(named=True) == [
+        {"query_id": 3, "weight": 1, "text": "附近安静的咖啡馆", "reason": "not_scored"}
+    ]
+    (calls,) = context.calls
+    assert asked == calls.height == 2  # four queries in one request, and one of them again alone
+    assert calls["stage"].unique().to_list() == ["difficulty"]
+    assert again.out("difficulty").equals(out) and again.calls[0].equals(calls)
+
+
+def test_what_an_llm_will_be_asked_is_estimated(monkeypatch, tmp_path):
+    def estimate(**options):
+        context = FakeContext(STAGE, inputs(), domain=DOMAIN, cache=tmp_path, **options)
+        return STAGE.estimate(context)
+
+    assert estimate() is None
+    with answering(monkeypatch, scored) as server:
+        settings = server.settings(price_prompt=1.0, price_completion=2.0, currency="EUR", max_failed_share=1)
+        options = {"params": {"teacher": "llm"}, "shared": {"llm": settings}}
+        before = estimate(**options)
+        assert not server.sent
+        FakeContext(STAGE, inputs(), domain=DOMAIN, cache=tmp_path, **options).run()
+        after = estimate(**options)
+    assert (before.rows, before.calls, before.currency) == (4, 1, "EUR")
+    assert before.tokens > 500 and 0 < before.money < 0.01
+    assert (after.rows, after.calls, after.money) == (4, 0, 0)
+
+
+def test_the_llm_section_counts_only_for_the_llm():
+    assert STAGE.uses(DifficultyParams(), {}) == ()
+    assert STAGE.uses(DifficultyParams(teacher="llm"), {}) == ("llm",)
+
+
+def test_the_scale_is_the_section_s():
+    params = DifficultyParams(emphasis=0.2, unsolvable_threshold=0.6)
+    assert params.scale == Scale(params.weights, 0.2, params.thresholds, 0.6)

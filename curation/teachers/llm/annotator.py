@@ -16,7 +16,6 @@ from curation.teachers.llm.outcome import Request
 from curation.teachers.llm.prompts import load_prompt, prompt_language
 from curation.teachers.llm.rows import Asker, FaultyAnswerError, Form, Item, Judged, judge, requests_of
 from curation.teachers.llm.spans import find_span
-from curation.teachers.llm.tree import shown_dimensions
 
 if TYPE_CHECKING:
     from curation.domain import Domain
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     from curation.teachers.llm.few_shot import FewShot
     from curation.teachers.prompts import Language
 
-__all__ = ["LlmAnnotator"]
+__all__ = ["LlmAnnotator", "shown_dimensions"]
+
+_VALUES = 24
+"""Usual values of a dimension that are shown at most."""
 
 
 class LlmAnnotator:
@@ -85,12 +87,13 @@ class LlmAnnotator:
     def _items(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> list[Item]:
         items = []
         similar = self._few_shot.nearest(vectors, self._nearest)
-        for text, lang, near in zip(queries["text"], queries["lang"], similar, strict=True):
+        rows = queries.select("query_id", "text", "lang").iter_rows()
+        for (query_id, text, lang), near in zip(rows, similar, strict=True):
             data: dict[str, Any] = {"text": text}
             if near:
                 data["similar"] = near
             language = prompt_language(lang)
-            items.append(Item(data, self._told(language), load_prompt("annotate", language).tag))
+            items.append(Item(data, self._told(language), load_prompt("annotate", language).tag, query_id))
         return items
 
     def _instructions(self, language: Language) -> str:
@@ -151,3 +154,13 @@ class LlmAnnotator:
         }
         who = {"teacher": self.name, "taxonomy_version": self._taxonomy.version}
         return (judged.value or blank) | who
+
+
+def shown_dimensions(domain: Domain) -> list[dict[str, object]]:
+    """The constraint dimensions of a domain with their usual values, for templates."""
+    shown: list[dict[str, object]] = []
+    for dimension in domain.dimensions.values():
+        values = list(dict.fromkeys(entry.value for entry in dimension.lexicon))
+        values = values[:_VALUES] + ["…"] * (len(values) > _VALUES)
+        shown.append({"name": dimension.name, "description": dimension.description, "values": values})
+    return shown

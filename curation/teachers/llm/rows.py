@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
@@ -52,17 +52,25 @@ class Item:
         data: What the model is shown of it, without an id.
         instructions: The system message that it is to be judged under.
         tag: Name and version of the prompt they come from, for request ids.
+        number: A hash of what it is, such as a query id: decides where it stands among the others and so with which
+            it shares a request, whatever else is shown with it. Made of the content when not given.
     """
 
     data: Mapping[str, Any]
     instructions: str
     tag: str
+    number: int | None = None
 
     @cached_property
     def digest(self) -> bytes:
         """Hash of the content; equal items have equal ones."""
         content = json.dumps(dict(self.data), sort_keys=True, ensure_ascii=False)
         return hashlib.blake2b(f"{self.instructions}\0{content}".encode(), digest_size=20).digest()
+
+    @property
+    def place(self) -> tuple[int, bytes]:
+        """What items are ordered by."""
+        return (int.from_bytes(self.digest[-8:], "big") if self.number is None else self.number, self.digest)
 
 
 @dataclass(frozen=True)
@@ -152,21 +160,20 @@ def _ask(client: Asker, asked: list[_Asked], on_progress: Callable[[int, int], N
 
 
 def _first(items: Sequence[Item], form: Form) -> list[_Asked]:
-    distinct = {item.digest: item for item in items}
-    by_instructions: dict[str, list[Item]] = {}
-    for digest in sorted(distinct):
-        by_instructions.setdefault(distinct[digest].instructions, []).append(distinct[digest])
-    chunks = [chunk for group in by_instructions.values() for chunk in _chunks(group, form.size)]
+    by_instructions: dict[str, dict[bytes, Item]] = {}
+    for item in sorted(items, key=lambda item: item.place):
+        by_instructions.setdefault(item.instructions, {}).setdefault(item.digest, item)
+    chunks = [chunk for group in by_instructions.values() for chunk in _chunks(group.values(), form.size)]
     return [_request(form, chunk, str(number)) for number, chunk in enumerate(chunks)]
 
 
-def _chunks(items: list[Item], size: int) -> Iterator[list[Item]]:
-    """Runs of half to all of ``size`` items, cut after one whose hash says so."""
+def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Runs of half to all of ``size`` items, cut after one whose number says so."""
     least = -(-size // 2)
     chunk: list[Item] = []
     for item in items:
         chunk.append(item)
-        if len(chunk) == size or (len(chunk) >= least and item.digest[-1] % least == 0):
+        if len(chunk) == size or (len(chunk) >= least and item.place[0] % least == 0):
             yield chunk
             chunk = []
     if chunk:

@@ -103,8 +103,8 @@ class LlmScorer:
 
     def _items(self, rows: pl.DataFrame) -> list[Item]:
         items = []
-        columns = ("text", "primary", "secondary", "constraints")
-        for text, primary, secondary, constraints in rows.select(columns).iter_rows():
+        columns = ("query_id", "text", "primary", "secondary", "constraints")
+        for query_id, text, primary, secondary, constraints in rows.select(columns).iter_rows():
             data = {
                 "text": text,
                 "primary": primary,
@@ -112,7 +112,7 @@ class LlmScorer:
                 "constraints": [{"dimension": c["dimension"], "value": c["value"]} for c in constraints],
             }
             language = _language(text)
-            items.append(Item(data, self._told(language), load_prompt("score", language).tag))
+            items.append(Item(data, self._told(language), load_prompt("score", language).tag, query_id))
         return items
 
     def _instructions(self, language: Language) -> str:

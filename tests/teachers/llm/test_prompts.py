@@ -13,8 +13,8 @@ from jinja2 import UndefinedError
 from curation.domain import load_domain
 from curation.engine.keys import code_hashes
 from curation.teachers import prompts as templates
+from curation.teachers.llm.annotator import shown_dimensions
 from curation.teachers.llm.prompts import conversation, data_of, load_prompt, main_language, prompt_language
-from curation.teachers.llm.tree import shown_dimensions
 from curation.teachers.prompts import JOBS, LANGUAGES
 
 DOMAIN = load_domain("map_travel")

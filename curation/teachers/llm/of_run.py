@@ -1,0 +1,123 @@
+"""The LLM teachers of a run, as stages need them: made from the recipe, the tables and the domain of a context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import schemas
+from curation.engine.stage import Ask, Context
+from curation.taxonomy.lineage import Lineage
+from curation.taxonomy.seeds import carried
+from curation.teachers.llm.annotator import LlmAnnotator
+from curation.teachers.llm.cost import estimate
+from curation.teachers.llm.few_shot import FewShot
+from curation.teachers.llm.outcome import Outcome, Request
+from curation.teachers.llm.rows import Asker
+from curation.teachers.llm.scorer import LlmScorer
+
+if TYPE_CHECKING:
+    from curation.domain.model import Taxonomy
+    from curation.teachers.embedded.scorer import Scale
+    from curation.teachers.fitting import Encode
+
+__all__ = ["Nobody", "annotator_of_run", "ask_of_run", "current_lineage", "current_taxonomy", "scorer_of_run"]
+
+Progress = Callable[[int, int], None]
+
+_SAMPLE = 400
+"""Rows whose requests are made for an estimate."""
+
+
+def current_lineage(ctx: Context) -> Lineage:
+    """The current version alone; ``ctx`` reads `taxonomy`."""
+    now = ctx.read("taxonomy").filter("is_current")
+    return Lineage(now, schemas.load("taxonomy_migrations").schema.create_empty())
+
+
+def current_taxonomy(ctx: Context) -> Taxonomy:
+    """The tree that rows are labelled with; ``ctx`` reads `taxonomy`."""
+    lineage = current_lineage(ctx)
+    return lineage.taxonomy(lineage.current)
+
+
+def annotator_of_run(
+    ctx: Context,
+    client: Asker,
+    encode: Encode,
+    lineage: Lineage,
+    version: str | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> LlmAnnotator:
+    """The annotator that the section `annotate` asks for, with the run's labelled seeds as examples.
+
+    ``ctx`` reads `seeds`, shares the section `llm`, and is of the stage `annotate` or shares its section.
+
+    Args:
+        ctx: The context of a stage.
+        client: Who asks.
+        encode: Makes the vectors of the seeds, as those of the queries were made.
+        lineage: The versions of the taxonomy.
+        version: Label with this version; the current one when not given.
+        on_progress: Told the queries done and their number.
+    """
+    section = ctx.shared.get("annotate", ctx.params)
+    version = version or lineage.current
+    taxonomy, seeds = lineage.taxonomy(version), ctx.read("seeds")
+    if version != lineage.current:
+        seeds = carried(seeds, lineage, version)
+    seeds = seeds.filter(pl.col("primary").is_not_null())
+    vectors = encode(seeds["text"].to_list()) if section.nearest_examples and seeds.height else None
+    return LlmAnnotator(
+        client,
+        ctx.shared["llm"].model,
+        taxonomy,
+        ctx.domain,
+        FewShot(seeds, taxonomy.leaf_set, vectors),
+        per_leaf=section.examples_per_leaf,
+        nearest=section.nearest_examples,
+        rows=section.rows_per_request,
+        most_secondary=section.most_secondary,
+        on_progress=on_progress,
+    )
+
+
+def scorer_of_run(ctx: Context, client: Asker, scale: Scale, on_progress: Progress | None = None) -> LlmScorer:
+    """The scorer that the section `difficulty` asks for.
+
+    ``ctx`` shares the section `llm`, and is of the stage `difficulty` or shares its section.
+    """
+    section = ctx.shared.get("difficulty", ctx.params)
+    model = ctx.shared["llm"].model
+    return LlmScorer(client, model, ctx.domain, scale, rows=section.rows_per_request, on_progress=on_progress)
+
+
+class Nobody:
+    """A client for teachers that only make requests, as estimates need them."""
+
+    def ask(self, requests: Sequence[Request], on_progress: Progress | None = None) -> list[Outcome]:
+        """Refuse."""
+        raise AssertionError("an estimate asks nobody")
+
+
+def ask_of_run(ctx: Any, rows: pl.DataFrame, requests: Callable[[pl.DataFrame], list[Request]]) -> Ask:
+    """What asking about ``rows`` will cost, from the requests for some of them.
+
+    The rows with the smallest ids are taken: the requests of a run begin with them too, so that those which the
+    request cache answers are known.
+
+    Args:
+        ctx: What the ``estimate`` of a stage is given; shares the section `llm`.
+        rows: All rows, with ``query_id``.
+        requests: Makes the requests for some rows.
+    """
+    settings = ctx.shared["llm"]
+    some = rows.sort("query_id").head(_SAMPLE)
+    sample = requests(some) if some.height else []
+    number = round(len(sample) * rows.height / max(some.height, 1))
+    found = estimate(settings, number, sample, ctx.cache)
+    tokens = found.prompt_tokens + found.completion_tokens
+    return Ask(rows.height, found.calls, tokens, found.money, settings.currency, found.seconds)

@@ -1,0 +1,27 @@
+"""A local endpoint that answers by a function of a request's data: for tests of stages with the real client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from curation.teachers.llm.prompts import data_of
+from tests.teachers.llm.server import KEY, Act, Sent, Server
+
+__all__ = ["answering"]
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Any], Any]) -> Server:
+    """A server, to be entered; ``answer`` gets the data and gives what JSON can hold, a text, or an :class:`Act`."""
+    monkeypatch.setenv("LOCAL_KEY", KEY)
+
+    def script(sent: Sent) -> Act:
+        said = answer(data_of(sent.body["messages"]))
+        if isinstance(said, Act):
+            return said
+        return Act(text=said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+
+    return Server(script)

@@ -191,17 +191,6 @@ def test_diff_of_a_run_with_itself(workspace):
     assert "same tables" in curate("diff", run, "latest", workspace).stdout
 
 
-def test_review_writes_proposals_once_and_checks_what_comes_back(workspace):
-    done = curate("review", workspace)
-    assert done.returncode == 0, done.stderr
-    file = workspace / "review" / "seeds.csv"
-    fails(curate("review", workspace), "is there already")
-    assert "with a primary leaf" in curate("review", workspace, "--check", file).stdout
-    labels = pl.read_csv(file, infer_schema=False)
-    labels.head(1).with_columns(primary=pl.lit("no.such.leaf")).write_csv(file)
-    fails(curate("review", workspace, "--check", file), "line 2", "no.such.leaf")
-
-
 def test_help_lists_every_command():
     shown = CliRunner().invoke(app, ["--help"]).stdout
     for command in ("init", "run", "plan", "status", "why", "diff", "show", "review", "report", "trace", "doctor"):

@@ -18,7 +18,7 @@ BACKOFF_FIRST, BACKOFF_MOST = 0.5, 30.0
 
 _OVERLOADED = 0.2
 """Share of setbacks among recent calls that means overload; less is noise, and slowing down would not help."""
-_CUT = 0.7
+_CUT, _GROWTH = 0.7, 0.1
 
 
 def backoff(key: str, attempt: int) -> float:
@@ -35,9 +35,10 @@ class Congestion:
     """How many calls may be in flight: additive increase, multiplicative decrease, with a slow start.
 
     As in TCP (Jacobson, "Congestion avoidance and control", 1988): one call at first, one more for every success, so
-    that an endpoint that refuses everything is asked once; after the first overload one more per round. Other than
-    there, a setback alone says nothing, since single calls fail on an idle endpoint too: only a fifth of the recent
-    calls does.
+    that an endpoint that refuses everything is asked once; after the first overload one more per round, or a tenth
+    more where that is more (Kelly, "Scalable TCP", 2003: rounds take seconds here, and hundreds of places may have to
+    be won back). Other than there, a setback alone says nothing, since single calls fail on an idle endpoint too: two
+    that are a fifth of the recent calls do.
     """
 
     def __init__(self, most: int) -> None:
@@ -50,7 +51,7 @@ class Congestion:
     def success(self) -> None:
         """A call was answered."""
         self._note(False)
-        self.limit = min(float(self._most), self.limit + (1.0 if self._starting else 1.0 / self.limit))
+        self.limit = min(float(self._most), self.limit + (1.0 if self._starting else max(1.0 / self.limit, _GROWTH)))
 
     def setback(self, epoch: int) -> bool:
         """A call met overload.
@@ -65,7 +66,7 @@ class Congestion:
             return False
         self._note(True)
         enough = len(self._recent) >= min(self.limit / 2, 32)
-        if not enough or sum(self._recent) < _OVERLOADED * len(self._recent):
+        if not enough or sum(self._recent) < max(2, _OVERLOADED * len(self._recent)):
             return False
         self.limit = max(1.0, self.limit * _CUT)
         self.epoch += 1

@@ -47,8 +47,9 @@ def test_overload_lowers_the_limit_once_for_all_calls_that_were_sent_before() ->
     assert congestion.limit == pytest.approx(70)
 
 
-def test_after_an_overload_the_limit_grows_by_one_a_round() -> None:
-    congestion = Congestion(100)
+@pytest.mark.parametrize(("most", "growth"), [(10, 1.0), (100, 7.0)])
+def test_after_an_overload_the_limit_grows_by_one_or_a_tenth_a_round(most: int, growth: float) -> None:
+    congestion = Congestion(most)
     for _ in range(200):
         congestion.success()
     while not congestion.setback(congestion.epoch):
@@ -56,17 +57,21 @@ def test_after_an_overload_the_limit_grows_by_one_a_round() -> None:
     before = congestion.limit
     for _ in range(int(before)):
         congestion.success()
-    assert congestion.limit == pytest.approx(before + 1, abs=0.1)
+    assert congestion.limit == pytest.approx(before + growth, abs=0.1)
 
 
-def test_single_setbacks_are_noise() -> None:
-    congestion, chance = Congestion(200), random.Random(5)
-    for _ in range(20_000):
+@pytest.mark.parametrize("seed", range(10))
+def test_single_setbacks_are_noise(seed: int) -> None:
+    """A tenth of all calls fails, in no connection with how many are in flight."""
+    congestion, chance = Congestion(200), random.Random(seed)
+    limits = []
+    for _ in range(10_000):
         if chance.random() < 0.1:
             congestion.setback(congestion.epoch)
         else:
             congestion.success()
-    assert congestion.limit > 150
+        limits.append(congestion.limit)
+    assert sum(limits[5000:]) / 5000 > 150
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 10, 40])
@@ -85,7 +90,7 @@ def test_the_limit_finds_the_capacity_of_an_endpoint(capacity: int) -> None:
         refused, sent = refused + max(0, size - capacity), sent + size
     settled = sizes[100:]
     assert capacity * 0.6 <= sum(settled) / len(settled) <= capacity * 1.5 + 1
-    assert refused < 0.4 * sent
+    assert refused < (0.55 if capacity == 1 else 0.3) * sent
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.floats(0.1, 50)), min_size=1, max_size=60))

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from curation.domain.model import Taxonomy
+from curation.domain.model import OTHER, Taxonomy
 from curation.errors import CurationError
 from curation.taxonomy import operations as ops
 from curation.taxonomy.editor import Editor, edited
@@ -124,6 +124,8 @@ class Planner:
                 changes[name] = self._now(getattr(operation, name))
         if isinstance(operation, ops.Merge):
             changes["nodes"] = tuple(self._now(node) for node in operation.nodes)
+        if isinstance(operation, ops.Examples):
+            changes["again"] = tuple(self._now(node) for node in operation.again)
         return operation.model_copy(update=changes)
 
     def _now(self, node_id: str) -> str:
@@ -191,6 +193,8 @@ def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Pro
 def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> ops.Operation:
     """The operation that carries a proposal out, with some of its fields replaced.
 
+    Rows of an Other are merged into a leaf by becoming its examples: an Other itself never goes.
+
     Raises:
         CurationError: A field makes no sense, such as a name that is none.
     """
@@ -203,6 +207,9 @@ def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> 
             given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
             given |= {"description": edits.get("description", proposal.description)}
             given |= {"examples": edits.get("examples", examples)}
+        case "merge" if node is not None and node.rpartition(".")[2] == OTHER:
+            given = {"op": "examples", "node": edits.get("target", proposal.target), "again": (node,)}
+            given |= {"add": tuple(dict.fromkeys(row.text for row in proposal.evidence))}
         case "merge":
             given |= {"nodes": (node,), "into": edits.get("target", proposal.target)}
         case "split":

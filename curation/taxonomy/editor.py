@@ -10,7 +10,7 @@ annotated again:
 | drop | the parent's Other | - |
 | rename, move, merge | with the node | - (a leaf that is moved under a leaf: as for add) |
 | split | nowhere | all of the leaf |
-| describe, examples | stay | all below the node, and its parent's Other |
+| describe, examples | stay | all below the node, and its parent's Other (and what `examples` names itself) |
 
 An inner node that loses its last child becomes a leaf and takes the labels of its Other.
 """
@@ -265,7 +265,7 @@ class Editor:
                 raise self._error(f"{text!r} is no example of {branch.node_id}")
         kept = [text for text in branch.examples if text not in operation.drop]
         branch.examples = tuple(dict.fromkeys([*kept, *operation.add]))
-        self._touch(branch, branch.parent and branch.parent.other)
+        self._touch(branch, branch.parent and branch.parent.other, *map(self._any, operation.again))
 
     # -- moves of the tree
 
@@ -320,6 +320,13 @@ class Editor:
         return self._root if node_id is None else self._find(node_id)
 
     def _find(self, node_id: str) -> _Branch:
+        """The node of that id, which is no Other."""
+        branch = self._any(node_id)
+        if branch.is_other:
+            raise self._error(f"{node_id} is an Other: it is there as long as its parent has children")
+        return branch
+
+    def _any(self, node_id: str) -> _Branch:
         branch: _Branch | None = self._root
         for name in node_id.split("."):
             branch = branch and branch.child(name)
@@ -327,8 +334,6 @@ class Editor:
             known = [node.node_id for node in self._root.all() if node is not self._root]
             near = difflib.get_close_matches(node_id, known, 1)
             raise self._error(f"there is no node {node_id!r}", f"Did you mean {near[0]}?" if near else None)
-        if branch.is_other:
-            raise self._error(f"{node_id} is an Other: it is there as long as its parent has children")
         return branch
 
     def _free(self, parent: _Branch, name: str) -> None:

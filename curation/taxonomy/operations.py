@@ -125,12 +125,16 @@ class Describe(_Record):
 
 
 class Examples(_Record):
-    """Add example queries to a node, take others away."""
+    """Add example queries to a node, take others away.
+
+    ``again`` names further nodes whose rows are annotated again: an Other, for one, that the new examples speak of.
+    """
 
     op: Literal["examples"] = "examples"
     node: str
     add: tuple[Text, ...] = ()
     drop: tuple[Text, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 Operation = Add | Drop | Rename | Move | Merge | Split | Describe | Examples

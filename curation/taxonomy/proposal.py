@@ -54,7 +54,8 @@ class Proposal:
         node_id: The node it is about; for ``add`` the parent. None is the root.
         base_version: Version of the taxonomy that ``node_id`` and ``target`` are ids of.
         reason: A sentence that tells a person why.
-        target: ``merge``: the node that takes the other in; ``move``: the new parent (None is the root).
+        target: ``merge``: the node that takes the other in (a leaf, for rows of an Other); ``move``: the new parent
+            (None is the root).
         name: ``add``, ``rename``: the new name.
         description: ``add``, ``describe``: what belongs to the node.
         evidence: Rows that speak for it, the clearest first. An added leaf starts with them as its examples.

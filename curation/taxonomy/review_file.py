@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from curation.domain.model import OTHER
 from curation.taxonomy.proposal import Proposal
 
 __all__ = ["decisions_text", "seeds_text", "summary"]
@@ -31,6 +32,8 @@ def summary(proposal: Proposal) -> str:
     match proposal.kind:
         case "add":
             what = f"add {proposal.name} to {node}"
+        case "merge" if node.rpartition(".")[2] == OTHER:
+            what = f"let {proposal.target} take in rows of {node}"
         case "merge":
             what = f"merge {node} into {proposal.target}"
         case "split":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ RECIPE = "log: {path: log}\ndomain: domain\n"
 
 class FolderParams(Params):
     folder: str = "."
+    mark: str = ""
 
 
 def give(ctx: Any) -> None:
@@ -84,12 +86,8 @@ def workspace(
     to_frame(proposals or []).write_parquet(given / "proposals.parquet")
     (seeds() if seed_rows is None else seed_rows).write_parquet(given / "seeds.parquet")
     (annotations() if rows is None else rows).write_parquet(given / "annotations.parquet")
-    document = {
-        "log": {"path": "log"},
-        "domain": "domain",
-        "seed": len(proposals or []),
-        "given": {"folder": str(given)},
-    }
+    mark = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(given.iterdir()))).hexdigest()
+    document = {"log": {"path": "log"}, "domain": "domain", "given": {"folder": str(given), "mark": mark}}
     with Session(Recipe.from_dict(document, root=root, stages=STAGES), root, stages=STAGES) as session:
         session.run()
     return root

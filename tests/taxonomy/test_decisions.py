@@ -111,6 +111,8 @@ def test_entries_that_a_version_carries_out_already_are_left_out(tmp_path):
 def test_every_kind_becomes_its_operation():
     assert operation_of(ADD).examples == ("hold on", "wait: a #bit")
     assert operation_of(MERGE, {"target": "weather"}) == ops.Merge(nodes=("music.stop",), into="weather")
+    rows = proposal("merge", "other", target="music.play", evidence=(Evidence(1, "sing"),))
+    assert operation_of(rows) == ops.Examples(node="music.play", add=("sing",), again=("other",))
     assert operation_of(SPLIT).parts[1].examples == ("is it dry",)
     assert operation_of(proposal("move", "weather", target=None)) == ops.Move(node="weather", parent=None)
     assert operation_of(proposal("drop", "weather")) == ops.Drop(node="weather")

@@ -114,6 +114,12 @@ def test_describe_and_examples_send_the_node_and_its_parents_other_back():
         assert set(moved(operation)) == {"news.sport.ball", "news.sport.ski", "news.sport.other", "news.other"}
 
 
+def test_examples_may_name_an_other_whose_rows_are_annotated_again():
+    operation = ops.Examples(node="music.play", add=("x",), again=("other", "news.sport"))
+    sent = {"music.play", "music.other", "other", "news.sport.ball", "news.sport.ski", "news.sport.other"}
+    assert set(moved(operation)) == sent
+
+
 def test_rows_that_come_after_the_change_are_not_sent_back():
     first = ops.Describe(node="music.play", description="x")
     then = ops.Merge(nodes=("music.stop",), into="music.play")

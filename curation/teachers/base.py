@@ -5,17 +5,18 @@ teacher for one and another for the next. Stages are written against the protoco
 tables back, joined by ``query_id``, and a row that a teacher could not do comes back with its error, never with a
 default.
 
-| protocol | question | embedded answer |
-|---|---|---|
-| :class:`Annotator` | which intents and constraints does a query have, can it be solved? | `embedded/teacher.py` |
-| :class:`Scorer` | which tools would be called, how hard is that? | `embedded/scorer.py` |
-| :class:`Writer` | how would somebody ask for this chain of tools? | `embedded/writer.py` |
+| protocol | question | embedded answer | answer of an LLM |
+|---|---|---|---|
+| :class:`Annotator` | which intents and constraints, can it be solved? | `embedded/teacher.py` | `llm/annotator.py` |
+| :class:`Scorer` | which tools would be called, how hard is that? | `embedded/scorer.py` | `llm/scorer.py` |
+| :class:`Writer` | how would somebody ask for this chain of tools? | `embedded/writer.py` | `llm/writer.py` |
+| :class:`Verifier` | does a written query hold for a fresh reader? | | `llm/writer.py` |
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import polars as pl
 from numpy.typing import NDArray
@@ -23,7 +24,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["ANNOTATIONS", "CONSTRAINTS", "Annotator", "Scorer", "Writer", "failed"]
+    from curation.teachers.embedded.writer import Order, Written
+
+__all__ = ["ANNOTATIONS", "CONSTRAINTS", "Annotator", "Scorer", "Verifier", "Writer", "failed"]
+
+W_co = TypeVar("W_co", bound="Written", covariant=True)
 
 CONSTRAINTS: pl.DataType = pl.List(
     pl.Struct({"dimension": pl.String, "value": pl.String, "text": pl.String, "start": pl.Int32, "end": pl.Int32})
@@ -68,19 +73,30 @@ class Scorer(Protocol):
     """Simulates the execution of annotated queries."""
 
     def score(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The `difficulty` table of annotated queries, in their order."""
+        """The `difficulty` table of annotated queries, in their order.
+
+        A row that could not be scored has a null ``difficulty``, and says why in one column more, ``error``; a scorer
+        that never fails need not have it.
+        """
 
 
-class Writer(Protocol):
+class Writer(Protocol[W_co]):
     """Writes queries that need a given chain of tools."""
 
     name: str
 
-    def chains(self) -> list[Any]:
+    def chains(self) -> list[tuple[str, ...]]:
         """The chains of tools it can write for."""
 
-    def write(self, chain: Any, count: int, examples: Sequence[Any], first: int = 0) -> list[Any]:
-        """`count` queries that need `chain`, modelled on `examples`, from the `first`-th it can think of."""
+    def write(self, orders: Sequence[Order]) -> Sequence[Sequence[W_co]]:
+        """For each order up to ``count`` different queries that need its chain."""
+
+
+class Verifier(Protocol):
+    """Reads written queries as somebody who was not told what they were meant to be."""
+
+    def verify(self, written: Sequence[Written]) -> list[str | None]:
+        """What is wrong with each query; None for one that holds."""
 
 
 def failed(queries: pl.DataFrame, errors: pl.Series, teacher: str, taxonomy_version: str) -> pl.DataFrame:

@@ -7,7 +7,9 @@ The checks in their order; the first that fails ends them:
 3. ``semantic_duplicate``: not as close in meaning to an observed query of its bucket <primary, secondary>, or to a
    written one before it, as queries of the log that stand for each other;
 4. ``annotation``: labelled afresh, its primary leaf is one that was meant, or whose queries may need its tools;
-5. ``executable``: the tool plan simulated from the fresh labels uses exactly the tools of the chain.
+5. ``executable``: the tool plan simulated from the fresh labels uses exactly the tools of the chain;
+6. ``verification``, where an LLM writes: a reader who is not told what was meant finds it natural, solvable, and in
+   need of exactly the tools of the chain.
 
 A query that the teacher could not label has no bucket: it goes from the second check to the fourth and fails there.
 """
@@ -25,16 +27,16 @@ from numpy.typing import NDArray
 
 from curation.algorithms.chains import Chain
 from curation.algorithms.labels import bucket_name
-from curation.teachers.embedded.scorer import INPUT_COLUMNS, PlanScorer
+from curation.teachers.embedded.scorer import INPUT_COLUMNS
 from curation.teachers.embedded.writer import Written, chain_of, well_formed
 
 if TYPE_CHECKING:
     from curation.domain.plan_rules import Plans
-    from curation.teachers.base import Annotator
+    from curation.teachers.base import Annotator, Scorer, Verifier
 
 __all__ = ["CHECKS", "Checked", "Checks", "Observed"]
 
-CHECKS = ("well_formed", "lexical_duplicate", "semantic_duplicate", "annotation", "executable")
+CHECKS = ("well_formed", "lexical_duplicate", "semantic_duplicate", "annotation", "executable", "verification")
 
 VectorBatches = Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]
 
@@ -66,11 +68,8 @@ class Checked:
     vector: NDArray[np.float32] | None = None
     labels: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def verified(self) -> bool:
-        """Whether it passed every check."""
-        return len(self.checks) > 0 and self.failed is None and self.checks[-1]["check"] == CHECKS[-1]
+    verified: bool = False
+    """Whether it passed every check."""
 
     @property
     def failed(self) -> str | None:
@@ -96,6 +95,7 @@ class Checks:
         lexical_threshold: Least Jaccard similarity of a near-duplicate.
         semantic_threshold: Least cosine of two queries that mean the same.
         workers: Threads; they do not change the result.
+        verifier: Reads what passed everything else; without one there is no such check.
     """
 
     def __init__(
@@ -103,12 +103,13 @@ class Checks:
         observed: Observed,
         annotator: Annotator,
         encode: Callable[[list[str]], NDArray[np.float32]],
-        scorer: PlanScorer,
+        scorer: Scorer,
         plans: Plans,
         *,
         lexical_threshold: float,
         semantic_threshold: float,
         workers: int,
+        verifier: Verifier | None = None,
     ) -> None:
         self._observed = observed
         self._annotator = annotator
@@ -118,6 +119,7 @@ class Checks:
         self._lexical_threshold = lexical_threshold
         self._semantic_threshold = semantic_threshold
         self._workers = workers
+        self._verifier = verifier
         self._norms: list[str] = []
         self._buckets: dict[str, int] = {}
         self._vectors: list[NDArray[np.float32]] = []
@@ -137,7 +139,9 @@ class Checks:
         self._label(rows)
         rows = self._semantic(rows)
         rows = [row for row in rows if row.note("annotation", self._label_fault(row, meant_leaves(row.written)))]
-        self._executable(rows)
+        rows = self._verify(self._executable(rows))
+        for row in rows:
+            row.verified = True
 
     def _lexical(self, rows: list[Checked]) -> list[Checked]:
         from curation.algorithms.near import LexicalNeighbours
@@ -222,24 +226,33 @@ class Checks:
             return None
         return f"labelled {primary}, which needs none of the tools"
 
-    def _executable(self, rows: list[Checked]) -> None:
+    def _executable(self, rows: list[Checked]) -> list[Checked]:
         if not rows:
-            return
+            return []
         labels = pl.DataFrame([row.labels for row in rows], infer_schema_length=None)
         texts = pl.DataFrame({"text": [row.written.text for row in rows], "norm": [row.norm for row in rows]})
         frame = pl.concat([labels.drop("text", "norm", strict=False), texts], how="horizontal")
         scored = self._scorer.score(_typed(frame).select(INPUT_COLUMNS))
         chains: list[Chain] = [
-            tuple(chain) for chain in scored.select(c=chain_of(pl.col("tool_plan")))["c"].to_list()
+            tuple(chain or ()) for chain in scored.select(c=chain_of(pl.col("tool_plan")))["c"].to_list()
         ]
         for row, scores, chain in zip(rows, scored.iter_rows(named=True), chains, strict=True):
             row.scores = scores
             fault = None
-            if scores["reason"] is not None:
+            if scores["difficulty"] is None:
+                fault = f"could not be scored: {scores['error']}"
+            elif scores["reason"] is not None:
                 fault = f"unsolvable: {scores['reason']}"
             elif set(chain) != set(row.written.chain):
                 fault = f"needs {', '.join(chain)}"
             row.note("executable", fault)
+        return [row for row in rows if row.failed is None]
+
+    def _verify(self, rows: list[Checked]) -> list[Checked]:
+        if self._verifier is None or not rows:
+            return rows
+        faults = self._verifier.verify([row.written for row in rows])
+        return [row for row, fault in zip(rows, faults, strict=True) if row.note("verification", fault)]
 
 
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:

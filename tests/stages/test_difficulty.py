@@ -101,7 +101,7 @@ def scored(data):
 
 
 def test_an_llm_scores_and_what_it_cannot_is_rejected_with_its_weight(monkeypatch, tmp_path):
-    with answering(monkeypatch, scored) as server:
+    with answering(monkeypatch, scores=scored) as server:
         shared = {"llm": server.settings(max_failed_share=1)}
         context = FakeContext(
             STAGE, inputs(), params={"teacher": "llm"}, domain=DOMAIN, shared=shared, cache=tmp_path
@@ -131,7 +131,7 @@ def test_what_an_llm_will_be_asked_is_estimated(monkeypatch, tmp_path):
         return STAGE.estimate(context)
 
     assert estimate() is None
-    with answering(monkeypatch, scored) as server:
+    with answering(monkeypatch, scores=scored) as server:
         settings = server.settings(price_prompt=1.0, price_completion=2.0, currency="EUR", max_failed_share=1)
         options = {"params": {"teacher": "llm"}, "shared": {"llm": settings}}
         before = estimate(**options)

@@ -19,7 +19,7 @@ from curation.domain.model import Domain
 from curation.stages.difficulty import DifficultyParams
 from curation.stages.pool import PoolParams
 from curation.stages.synthesis import STAGE
-from curation.teachers.embedded.scorer import PlanScorer, Scale
+from curation.teachers.embedded.scorer import PlanScorer
 from tests.helpers import FakeContext
 
 FILES = {
@@ -145,7 +145,7 @@ def tables(
     return {
         "queries": queries,
         "annotations": labels,
-        "difficulty": PlanScorer(domain, Scale(**SCALE.model_dump())).score(rows),
+        "difficulty": PlanScorer(domain, SCALE.scale).score(rows),
         "lexical_groups": groups,
         "semantic_groups": groups.with_columns(labels.select(bucket=bucket)["bucket"]),
         "embeddings": queries.select("query_id").with_columns(
@@ -182,11 +182,12 @@ def run(
     workers: int = 2,
     teacher: tuple[Any, Any] = (annotate, encode),
 ) -> FakeContext:
-    monkeypatch.setattr(module, "_teacher", lambda ctx: (Labeller(teacher[0]), teacher[1]))
+    monkeypatch.setattr(module, "_annotator", lambda ctx, client: (Labeller(teacher[0]), teacher[1]))
     shared = {
         "pool": PoolParams(size=size, synthetic_share=share),
         "difficulty": SCALE,
         "semantic": SimpleNamespace(threshold=0.92),
+        "annotate": SimpleNamespace(teacher="embedded"),
     }
     context = FakeContext(
         STAGE,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from curation.domain.model import Taxonomy
     from curation.teachers.prompts import Language
 
-__all__ = ["LlmVerifier", "LlmWriter", "LlmWritten", "Verdict", "possible_chains"]
+__all__ = ["LlmVerifier", "LlmWriter", "LlmWritten", "possible_chains"]
 
 _AT_ONCE = 8
 """Queries asked for in one request."""
@@ -150,20 +150,10 @@ def _portions(weights: Counter[str], total: int) -> dict[str, int]:
     return portions
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a written query holds; ``fault`` says why not."""
-
-    fault: str | None
-
-    @property
-    def passed(self) -> bool:
-        """Whether it does."""
-        return self.fault is None
-
-
 class LlmVerifier:
-    """Reads written queries without knowing what they were meant to be.
+    """A :class:`curation.teachers.base.Verifier` behind an endpoint.
+
+    It reads written queries without knowing what they were meant to be.
 
     Args:
         client: Who asks.
@@ -175,17 +165,17 @@ class LlmVerifier:
         self._client, self._domain, self._rows = client, domain, rows
         self._told = cache(self._instructions)
 
-    def verify(self, written: Sequence[Written]) -> list[Verdict]:
-        """A verdict for every query, in their order: natural, solvable, and needing exactly the tools of its chain.
+    def verify(self, written: Sequence[Written]) -> list[str | None]:
+        """What is wrong with each query; None for one that is natural, solvable and needs the tools of its chain.
 
-        A query that the model did not judge is not passed.
+        A query that the model did not judge does not pass.
         """
         items = []
         for query in written:
             language = prompt_language(query.lang)
             items.append(Item({"text": query.text}, self._told(language), load_prompt("verify", language).tag))
         judged: list[Judged[VerdictAnswer]] = judge(self._client, items, self._form, self._checked)
-        return [self._verdict(query, one) for query, one in zip(written, judged, strict=True)]
+        return [_fault(query, one) for query, one in zip(written, judged, strict=True)]
 
     @cached_property
     def _form(self) -> Form:
@@ -201,14 +191,15 @@ class LlmVerifier:
                 raise FaultyAnswerError(f"there is no tool {tool!r}")
         return verdict
 
-    def _verdict(self, query: Written, judged: Judged[VerdictAnswer]) -> Verdict:
-        said = judged.value
-        if said is None:
-            return Verdict(f"could not be verified: {judged.error}")
-        if not said.natural:
-            return Verdict(f"not natural: {said.detail or 'no detail given'}")
-        if not said.solvable:
-            return Verdict(f"not solvable: {said.detail or 'no detail given'}")
-        if set(said.tools) != set(query.chain):
-            return Verdict(f"needs {', '.join(dict.fromkeys(said.tools)) or 'no tool'}")
-        return Verdict(None)
+
+def _fault(query: Written, judged: Judged[VerdictAnswer]) -> str | None:
+    said = judged.value
+    if said is None:
+        return f"could not be verified: {judged.error}"
+    if not said.natural:
+        return f"not natural: {said.detail or 'no detail given'}"
+    if not said.solvable:
+        return f"not solvable: {said.detail or 'no detail given'}"
+    if set(said.tools) != set(query.chain):
+        return f"needs {', '.join(dict.fromkeys(said.tools)) or 'no tool'}"
+    return None

@@ -14,12 +14,19 @@ from tests.teachers.llm.server import KEY, Act, Sent, Server
 __all__ = ["answering"]
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Any], Any]) -> Server:
-    """A server, to be entered; ``answer`` gets the data and gives what JSON can hold, a text, or an :class:`Act`."""
+def answering(monkeypatch: pytest.MonkeyPatch, **answers: Callable[[Any], Any]) -> Server:
+    """A server, to be entered.
+
+    Args:
+        monkeypatch: Sets the key in the environment.
+        answers: By the name of the form that is asked for (``labels``, ``scores``, ``queries``, ``verdicts``): given
+            the data of a request, what JSON can hold, a text, or an :class:`Act`.
+    """
     monkeypatch.setenv("LOCAL_KEY", KEY)
 
     def script(sent: Sent) -> Act:
-        said = answer(data_of(sent.body["messages"]))
+        form = sent.body["response_format"]["json_schema"]["name"].lower()
+        said = answers[form](data_of(sent.body["messages"]))
         if isinstance(said, Act):
             return said
         return Act(text=said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
+from collections.abc import Mapping
 
 from pydantic import BaseModel
 
@@ -21,8 +23,8 @@ __all__ = ["BudgetReachedError", "Caller", "NoAnswerError"]
 
 _OUTAGE = 3
 """Calls given up with no answer between, after which the endpoint is asked whether it answers at all."""
-_POLL = 0.1
-"""Seconds between two looks at a call that another process is making, or at money that others hold."""
+_POLL_FIRST, _POLL_MOST = 0.05, 2.0
+"""Seconds between two looks at a call that another process makes, or at money that others hold: first and most."""
 
 
 class NoAnswerError(Exception):
@@ -58,6 +60,7 @@ class Caller:
         self.answers = 0
         self._given_up = 0
         self._proven = False
+        self._ended = asyncio.Event()
 
     def doubt(self) -> None:
         """Note that an answer was not of the form asked for: from now on the form is also told in words."""
@@ -82,16 +85,19 @@ class Caller:
             BudgetReachedError: There is no money for it.
             CurationError: No call will be answered: the key, the model, an outage.
         """
-        key, tries, counted = self.key(call), 0, 0
+        key, tries, counted, pause = self.key(call), 0, 0, _POLL_FIRST
         expected = expected_prompt(call) + round(self._received)
         while (known := self.known(call)) is None:
-            answers = self.answers
+            answers, ended = self.answers, self._ended
             try:
                 async with self._limits.slot(expected) as epoch:
                     claim = self._claim(key, call)
                     if claim is Claim.GRANTED:
                         return await self._send(key, call, expected, epoch)
-                await asyncio.sleep(_POLL)
+                # A call of ours that ends frees money, or is the one that is waited for; of others nobody tells.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), pause)
+                pause = min(_POLL_MOST, 2 * pause)
                 self._cache.settle()
             except RelearntFault:
                 continue
@@ -117,20 +123,27 @@ class Caller:
 
     async def _send(self, key: str, call: Call, expected: int, epoch: int) -> Reply:
         """Make a claimed call, and end the claim whatever happens."""
-        settings, limits = self._settings, self._limits
         try:
             reply, headers = await self._endpoint.complete(call)
         except EndpointFault as fault:
             self._cache.release(key, lost=isinstance(fault, PassingFault) and fault.billed)
             if isinstance(fault, PassingFault) and fault.overload:
-                limits.setback(epoch, fault.wait)
+                self._limits.setback(epoch, fault.wait)
             elif isinstance(fault, RejectedFault):
                 # No answer, but no sign of overload either.
-                limits.success()
+                self._limits.success()
             raise
         except BaseException:
             self._cache.release(key, lost=True)
             raise
+        else:
+            return self._keep(key, reply, headers, expected)
+        finally:
+            self._ended.set()
+            self._ended = asyncio.Event()
+
+    def _keep(self, key: str, reply: Reply, headers: Mapping[str, str], expected: int) -> Reply:
+        settings, limits = self._settings, self._limits
         kept = self._cache.put(key, reply, stage=self._stage, model=settings.model or "", currency=settings.currency)
         self.answers += 1
         self._given_up = 0

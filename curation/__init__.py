@@ -12,7 +12,7 @@ os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
 
 
 def _kernel_cache() -> Path:
-    """Where compiled kernels lie: a directory of their own for every state of the source.
+    """Where compiled kernels lie: a directory of their own for every state of the files that may hold some.
 
     Numba looks only at the file a kernel stands in and not at those it calls into, so after an update of one of them
     a caller would go on with its old machine code.
@@ -20,8 +20,9 @@ def _kernel_cache() -> Path:
     package = Path(__file__).parent
     state = hashlib.sha256()
     for file in sorted(package.rglob("*.py")):
-        status = file.stat()
-        state.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
+        source = file.read_bytes()
+        if b"numba" in source or file.parent.name == "algorithms":
+            state.update(f"{file}\n".encode() + source)
     home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "curation"
     place = package / "__pycache__" if os.access(package, os.W_OK) else home
     return place / f"kernels-{state.hexdigest()[:12]}"

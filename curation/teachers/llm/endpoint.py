@@ -27,6 +27,9 @@ _FORMS: tuple[Form, ...] = ("json_schema", "json_object", "text")
 _FORM = re.compile(
     r"response[ _]?format|json[ _]?(schema|object|mode)|schema|structured|grammar|guided", re.IGNORECASE
 )
+_LIMIT = re.compile(
+    r"unsupported.{0,40}max_tokens|max_tokens.{0,60}not supported|use\W{0,3}max_completion_tokens", re.IGNORECASE
+)
 _CERTAINLY_FORM = re.compile(r"response[ _]?format|json[ _]?schema|grammar", re.IGNORECASE)
 _ROUTE = re.compile(r"requested parameters|response[ _]?format", re.IGNORECASE)
 _ABOUT_FORM = {400: _FORM, 415: _FORM, 422: _FORM, 404: _ROUTE, 500: _CERTAINLY_FORM, 501: _CERTAINLY_FORM}
@@ -57,7 +60,7 @@ class Dialect:
             asked: :meth:`state` when the call was made: another call may have learnt the same since.
         """
         form, limit_field = asked
-        if status in (400, 422) and limit_field == "max_tokens" and "max_completion_tokens" in message:
+        if status in (400, 422) and limit_field == "max_tokens" and _LIMIT.search(message):
             self.limit_field = "max_completion_tokens"
             return True
         about = _ABOUT_FORM.get(status)

@@ -28,7 +28,7 @@ MAX_WAIT = 600.0
 """Seconds that a run waits for an endpoint that asks for patience; beyond, it ends with a sentence."""
 
 _TOO_LONG = re.compile(
-    r"context[ _](length|window|size)|maximum (context|sequence|input)|too (long|large|many tokens)", re.IGNORECASE
+    r"context[ _](length|window|size)|maximum (context|sequence|input)|too (long|many tokens)", re.IGNORECASE
 )
 _FILTERED = re.compile(
     r"content[ _-]?(filter|policy|management|safety)|safety system|moderation|flagged", re.IGNORECASE

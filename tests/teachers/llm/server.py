@@ -60,7 +60,8 @@ class Sent:
     Attributes:
         body: What was sent.
         asked: The number in the first user message; -1 where it has none.
-        time: How many times this very body has been sent, this one included.
+        time: How many times it has been sent, this one included: the same limit of tokens and messages, but for the
+            first message, in which the form of the answer may be told.
         authorization: The header.
     """
 
@@ -170,7 +171,8 @@ class Server:
 
     def note(self, body: dict[str, Any], authorization: str | None) -> Sent:
         """Keep what was sent."""
-        digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+        limit = body.get("max_tokens") or body.get("max_completion_tokens")
+        digest = hashlib.sha256(json.dumps([body["messages"][1:], limit]).encode()).hexdigest()
         self._times[digest] += 1
         asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
         number = asked.split()[0]

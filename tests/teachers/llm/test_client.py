@@ -226,6 +226,10 @@ def test_an_endpoint_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
         (Act(402), "money"),
         (Act(404, content={"error": {"message": "The model `local` does not exist"}}), "does not exist"),
         (Act(400, content={"error": {"message": "temperature must be a string"}}), "temperature"),
+        (
+            Act(400, content={"error": {"message": "max_tokens is too large: 9. At most 8 are supported"}}),
+            "max_tokens",
+        ),
         (Act(429, content={"error": {"message": "x", "code": "insufficient_quota"}}), "quota"),
         (Act(429, {"retry-after": "86400"}), "minutes"),
     ],

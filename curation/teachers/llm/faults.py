@@ -119,7 +119,9 @@ def seconds_of(duration: str | None) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by ``Retry-After`` (RFC 9110, 10.2.3: seconds or a date) or ``retry-after-ms``.
+    """Seconds to wait by ``Retry-After`` (RFC 9110, 10.2.3: seconds or a date), or what some endpoints send instead.
+
+    That is ``retry-after-ms``, or the ``x-ratelimit-reset-*`` of what there is none left of.
 
     Args:
         headers: Header names in lower case, or a mapping that does not mind case.
@@ -130,7 +132,9 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         return milliseconds / 1000
     text = headers.get("retry-after")
     if not text:
-        return None
+        spent = [unit for unit in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{unit}") == "0"]
+        resets = [seconds_of(headers.get(f"x-ratelimit-reset-{unit}")) for unit in spent]
+        return max((reset for reset in resets if reset is not None), default=None)
     seconds = seconds_of(text)
     if seconds is not None:
         return seconds

@@ -99,8 +99,9 @@ def _funnel(workspace: Any) -> Any:
 
 
 def plan(target: Target = Path(), select: Select = None) -> None:
-    """Show what a run would build and why, without building it."""
-    steps = _session(target, select).plan()
+    """Show what a run would build and why, and what it would ask of an LLM, without doing it."""
+    session = _session(target, select)
+    steps = session.plan()
     words = {
         "fresh": "[dim]fresh[/]",
         "restored": "[cyan]restore[/]",
@@ -119,6 +120,38 @@ def plan(target: Target = Path(), select: Select = None) -> None:
     console.print(table_of({"stage": "left", "action": "left", "makes": "left", "why": "left"}, cells))
     stale = sum(step.status == "stale" for step in steps)
     console.print(f"{stale} of {len(steps)} stages to build." if stale else "Nothing to do: every table is fresh.")
+    _show_estimates(session, steps)
+
+
+def _show_estimates(session: Any, steps: list[Any]) -> None:
+    """What stages will ask of an LLM; nothing where none does."""
+    from curation.engine.estimates import estimates
+
+    found = estimates(session, steps)
+    cells = [
+        [
+            one.stage,
+            one.ask.rows,
+            one.ask.calls,
+            one.ask.tokens,
+            "no price set" if one.ask.money is None else f"{one.ask.money:,.2f} {one.ask.currency}",
+            duration(one.ask.seconds),
+        ]
+        for one in found
+        if one.ask is not None
+    ]
+    if cells:
+        console.print("Asked of an LLM, about:")
+        headings = {"stage": "left", "rows": "right", "calls": "right", "tokens": "right", "money": "right"}
+        console.print(table_of(headings | {"time": "right"}, cells))
+    for one in found:
+        if one.missing is not None:
+            console.print(
+                f"{one.stage} will ask an LLM; how much can be told when {one.missing} is built: "
+                f"curate run --select +{one.missing}",
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def status(target: Target = Path()) -> None:

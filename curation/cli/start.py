@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -166,8 +167,30 @@ def _look_at_recipe(directory: Path, say: Any) -> None:
         say("recipe", True, f"{len(session.recipe.log.files())} log files, {stale} of {len(steps)} stages to build")
         faults = session.store.verify()
         say("tables", not faults, faults[0] if faults else "as their manifests say")
+        _look_at_endpoint(session.recipe, session.graph.stages.values(), say)
     except CurationError as error:
         say("recipe", False, str(error))
+
+
+def _look_at_endpoint(recipe: Any, stages: Iterable[Any], say: Any) -> None:
+    """Whether the LLM that the recipe asks is configured, and answers."""
+    users = [stage.name for stage in stages if "llm" in stage.used(recipe.sections)]
+    settings = recipe.sections.get("llm")
+    if not users:
+        where = f"{settings.model} at {settings.base_url}, " if settings and settings.base_url else ""
+        say("LLM", True, f"{where}not asked: every teacher is the embedded one")
+        return
+    from curation.teachers.llm.probe import models_of
+
+    try:
+        settings.ready()
+        models = models_of(settings)
+    except CurationError as error:
+        say("LLM", False, f"for {', '.join(users)}: {error}")
+        return
+    known = models is None or settings.model in models
+    there = "" if known else f"; it does not list that model, but {', '.join(sorted(models or ())[:5]) or 'none'}"
+    say("LLM", known, f"{settings.model} at {settings.base_url} answers, for {', '.join(users)}{there}")
 
 
 def _available_memory() -> int | None:

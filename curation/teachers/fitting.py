@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import fields
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def fitted_teacher(ctx: Context, encode: Encode | None = None) -> EmbeddedTeache
     from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher
 
     section = ctx.shared.get("annotate", ctx.params)
-    choice = Choice(**section.model_dump(exclude={"teacher"}))
+    choice = Choice(**{field.name: getattr(section, field.name) for field in fields(Choice)})
     seeds = ctx.read("seeds").filter(pl.col("primary").is_not_null())
     taxonomy = ctx.read("taxonomy")
     encode = encode or encoder_of_run(ctx)

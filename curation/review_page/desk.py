@@ -219,7 +219,7 @@ class Desk:
         """The fields that differ from those of the proposal, checked on the current version."""
         if len(ids) != 1:
             raise CurationError("an edit is about one proposal")
-        proposal = self._review.proposals[ids[0]]
+        proposal = self._material.as_proposal(ids[0])
         given: _Value = {name: said for name in ("name", "description") if (said := inputs.text(body, name))}
         if "target" in body:
             given["target"] = inputs.text(body, "target")

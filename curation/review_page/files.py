@@ -72,7 +72,7 @@ class DecisionsFile(_TextFile):
         """Decisions by key; only entries that are not as :meth:`write` left them go through the YAML reader."""
         known = self._own(base)
         rest, same = blank_known(self._text(), known)
-        found = {key: known[key] for key in same} | self._parse(rest, self.path)
+        found = {key: known[key] for key in same} | (self._parse(rest, self.path) if _says_something(rest) else {})
         return {self.prefix + key: value for key, value in found.items()}
 
     def write(self, base: Mapping[str, _Value], values: Mapping[str, _Value]) -> None:
@@ -86,6 +86,10 @@ class DecisionsFile(_TextFile):
                     "Begin each entry with `- proposal: ...` at the margin, or move the file away.",
                 ) from None
             replace_text(self.path, text)
+
+
+def _says_something(text: str) -> bool:
+    return any(line and not line.isspace() and not line.lstrip().startswith("#") for line in text.split("\n"))
 
 
 class SeedsFile(_TextFile):

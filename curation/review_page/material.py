@@ -15,6 +15,7 @@ import polars as pl
 
 from curation.domain.model import Taxonomy
 from curation.engine.workspace import Workspace
+from curation.taxonomy.proposal import Proposal, from_frame
 
 __all__ = ["Material", "fold_text"]
 
@@ -256,6 +257,11 @@ class Material:
         row = self.proposals.drop("haystack").row(self.proposal_ids[proposal_id], named=True)
         row["evidence"] = [item | {"query_id": str(item["query_id"])} for item in row["evidence"]]
         return {name: _shown(value) for name, value in row.items()}
+
+    def as_proposal(self, proposal_id: str) -> Proposal:
+        """One proposal as an object; ``KeyError`` when there is none."""
+        position = self.proposal_ids[proposal_id]
+        return from_frame(self.proposals[position : position + 1].drop("haystack"))[proposal_id]
 
     def proposals_at(self, ids: Iterable[str]) -> list[dict[str, Any]]:
         """What a line of the list shows of proposals; unknown ids are passed over."""

@@ -42,8 +42,10 @@ class Tab:
             if answer.get("id") == number:
                 assert "error" not in answer, answer
                 return answer["result"]
-            if answer.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            if answer.get("method") == "Runtime.exceptionThrown":
                 self.errors.append(json.dumps(answer["params"]))
+            if answer.get("method") == "Log.entryAdded" and answer["params"]["entry"]["source"] != "network":
+                self.errors.append(json.dumps(answer["params"]))  # refusals of the server are shown on the page
             if answer.get("method") == "Network.requestWillBeSent":
                 self.errors += [u for u in [answer["params"]["request"]["url"]] if not _local(u)]
 

@@ -25,6 +25,16 @@ const page = {
     if (answer.title) say(name === "undo" ? `Undone: ${answer.title}` : name === "redo" ? `Done again: ${answer.title}` : `${answer.title[0].toUpperCase()}${answer.title.slice(1)}`);
     return answer;
   },
+  /** Save a form: the list has the focus at once, so that the next key means the list; a mistake brings it back. */
+  submit(event, save) {
+    event.preventDefault();
+    const field = document.activeElement;
+    $("list").focus();
+    inTurn(() => save().catch((error) => {
+      field.focus();
+      throw error;
+    }));
+  },
   openNode(id) {
     views.tree.choose(id);
     return saying(open)("tree");
@@ -171,7 +181,9 @@ document.addEventListener("keydown", (event) => {
   }
   if (!action) return;
   event.preventDefault();
-  inTurn(action);
+  // What a person types after / must arrive in the field, whatever is under way.
+  if (key === "/" || key === "?") action();
+  else inTurn(action);
 });
 
 const tabs = [...document.querySelectorAll('[role="tab"]')];

@@ -146,13 +146,8 @@ export function proposalsView(page) {
       inputs[name] = long ? el("textarea", { value: text }) : el("input", { value: text, list: name === "target" ? "nodes" : null, autocomplete: "off", spellcheck: "false" });
       return el("label", {}, title, inputs[name]);
     };
-    const save = saying(async (event) => {
-      event.preventDefault();
-      const read = (name) => inputs[name].value.trim();
-      const body = Object.fromEntries(Object.keys(inputs).map((name) => [name, name === "parts" ? inputs.parts.read() : name === "examples" ? read(name).split("\n") : read(name) || null]));
-      await decide("edit", body);
-      $("list").focus();
-    });
+    const read = (name) => name === "parts" ? inputs.parts.read() : name === "examples" ? inputs[name].value.split("\n") : inputs[name].value.trim() || null;
+    const save = (event) => page.submit(event, () => decide("edit", Object.fromEntries(Object.keys(inputs).map((name) => [name, read(name)]))));
     $("detail").replaceChildren(el("form", { class: "form", onsubmit: save, onkeydown: (event) => {
       if (event.key === "Escape") { draw(); around(p.proposal_id); $("list").focus(); }
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();

@@ -25,7 +25,7 @@ export function seedsView(page) {
     seeds = new Map(found.map((seed) => [seed.query_id, seed]));
     list.rows = new Map(seeds);
     list.show([...seeds.keys()], key);
-    $("footer").textContent = page.state.seeds.all ? `${count(seeds.size)} listed. Labels go to ${page.state.place}/review/seeds.csv.` : "No seeds are proposed. Set seeds.propose in the recipe.";
+    $("footer").textContent = page.state.seeds.all ? `${count(seeds.size)} listed. Labels go to ${page.state.seeds_file ?? "no file: see the recipe"}.` : "No seeds are proposed. Set seeds.propose in the recipe.";
   }
 
   const line = (seed) => [
@@ -46,11 +46,9 @@ export function seedsView(page) {
     const tags = el("input", { value: label.tags.join("; "), autocomplete: "off" });
     const secondary = el("input", { value: label.secondary.join("; "), list: "leaves", autocomplete: "off", spellcheck: "false" });
     const reason = el("select", {}, ["", ...REASONS].map((name) => el("option", { value: name, selected: (label.reason ?? "") === name }, name || "it can be solved")));
-    const save = saying(async (event) => {
-      event.preventDefault();
+    const save = (event) => page.submit(event, async () => {
       await page.step("label", { query_id: key, primary: leaf(primary.value.trim()) || null, tags: parts(tags.value), secondary: parts(secondary.value).map(leaf), reason: reason.value || null });
       next();
-      $("list").focus();
     });
     $("detail").replaceChildren(el("h2", {}, seed.text), el("p", { class: "soft" }, seed.lang, seed.weight === null ? "" : ` · ${count(seed.weight)} raw rows`),
       el("form", { class: "form", onsubmit: save, onkeydown: (event) => {

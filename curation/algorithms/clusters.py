@@ -1,0 +1,138 @@
+"""Clusters of vectors by direction: many small ones first, then those that lie close are joined.
+
+Faiss finds the small ones (spherical k-means, seeded, one thread, so that the same rows give the same clusters);
+average linkage of their centres joins them (``scipy.cluster.hierarchy``), which needs no number of clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curation.algorithms.vectors import GRID, FloatRows, to_grid
+
+__all__ = ["Clusters", "cluster", "mean_of_nearest", "spherical_kmeans"]
+
+Labels = NDArray[np.int64]
+
+_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Clusters of n rows.
+
+    Attributes:
+        labels: int64[n], 0 to k - 1, numbered by their first row.
+        sizes: int64[k], rows.
+        nearness: float64[n], cosine of each row to the mean of its cluster.
+        cohesion: float64[k], mean `nearness`.
+    """
+
+    labels: Labels
+    sizes: Labels
+    nearness: NDArray[np.float64]
+    cohesion: NDArray[np.float64]
+
+
+def spherical_kmeans(vectors: FloatRows, k: int, *, weights: NDArray[np.float64], seed: int) -> Labels:
+    """Cluster of each row, int64[n] in 0 to k - 1 (some may be empty).
+
+    Args:
+        vectors: float32[n, d], not zero.
+        k: Clusters, at least 1; min(k, n) are made.
+        weights: float64[n], positive, of the rows in the means.
+        seed: Of the rows that the search begins with.
+    """
+    import faiss
+
+    rows = to_grid(vectors) / np.float32(GRID)
+    k = max(1, min(k, len(rows)))
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        means = faiss.Kmeans(
+            rows.shape[1],
+            k,
+            niter=_ROUNDS,
+            seed=seed % 2**31,
+            spherical=True,
+            min_points_per_centroid=1,
+            max_points_per_centroid=len(rows),
+        )
+        means.train(rows, weights=np.asarray(weights, np.float32))
+        _, nearest = means.index.search(rows, 1)
+    finally:
+        faiss.omp_set_num_threads(before)
+    return nearest[:, 0].astype(np.int64)
+
+
+def cluster(
+    vectors: FloatRows, small: int, *, weights: NDArray[np.float64], joined_from: float, seed: int
+) -> Clusters:
+    """Clusters that are as large as the rows allow.
+
+    Args:
+        vectors: float32[n, d], not zero.
+        small: Number of small clusters to begin with.
+        weights: float64[n], positive.
+        joined_from: Mean cosine of two clusters' small ones from which they are one.
+        seed: Of the k-means.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    labels = _numbered(spherical_kmeans(vectors, small, weights=weights, seed=seed))
+    if labels.max() > 0:
+        centres, _ = _centres(vectors, labels)
+        joined = fcluster(linkage(centres, "average", metric="cosine"), 1 - joined_from, "distance")
+        labels = _numbered(joined[labels].astype(np.int64))
+    _, nearness = _centres(vectors, labels)
+    sizes = np.bincount(labels)
+    return Clusters(labels, sizes, nearness, np.bincount(labels, nearness) / sizes)
+
+
+def mean_of_nearest(vectors: FloatRows, known: FloatRows, k: int) -> tuple[NDArray[np.float64], Labels]:
+    """Mean cosine of each row to its k nearest known rows, and which these are.
+
+    Args:
+        vectors: float32[n, d], not zero.
+        known: float32[m, d], m > 0, not zero.
+        k: At most m are taken.
+
+    Returns:
+        float64[n]; int64[n, min(k, m)] places in `known`, the nearest first, ties by place.
+    """
+    columns = to_grid(known)
+    k = min(k, len(columns))
+    mean, which = np.empty(len(vectors)), np.empty((len(vectors), k), np.int64)
+    for start in range(0, len(vectors), 2048):
+        at = slice(start, start + 2048)
+        products = to_grid(vectors[at]) @ columns.T
+        # Whole numbers: a product and its place make one number without ties.
+        keys = products.astype(np.int64) * len(columns) + np.arange(len(columns) - 1, -1, -1)
+        best = -np.sort(-np.partition(keys, len(columns) - k, axis=1)[:, len(columns) - k :], axis=1)
+        which[at] = len(columns) - 1 - best % len(columns)
+        mean[at] = (best // len(columns)).sum(axis=1) / (k * GRID**2)
+    return mean, which
+
+
+def _centres(vectors: FloatRows, labels: Labels) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Unit means of the clusters, float64[k, d], and the cosine of each row to its own."""
+    rows = to_grid(vectors).astype(np.float64)
+    rows /= np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    sums = np.zeros((labels.max() + 1, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    sums /= np.maximum(np.sqrt((sums**2).sum(axis=1, keepdims=True)), 1e-9)
+    nearness = np.empty(len(rows))
+    for start in range(0, len(rows), 4096):
+        at = slice(start, start + 4096)
+        nearness[at] = (rows[at] * sums[labels[at]]).sum(axis=1)
+    return sums, np.minimum(nearness, 1.0)
+
+
+def _numbered(labels: Labels) -> Labels:
+    """The same clusters, numbered by their first row, without empty ones."""
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which]

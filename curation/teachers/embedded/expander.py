@@ -1,0 +1,269 @@
+"""The embedded teacher's look at what the taxonomy has no leaf for: dense groups of rows far from every seed.
+
+Looked at are the rows in an Other, and the least certain rows of the leaves: where a category is missing, most of its
+rows are pressed into a leaf beside it. A row is the newer, the less certain its label and the farther its nearest
+seeds; a cluster is the newer, the newer its rows and the more its rows are like each other than like any seed.
+
+* A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows.
+* A cluster of rows in an Other whose nearest seeds are mostly of one leaf becomes a proposal that this leaf takes
+  them in (kind ``merge``, from the Other).
+* Small clusters, loose ones and those that are not new are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from curation.algorithms.clusters import Clusters, cluster, mean_of_nearest
+from curation.algorithms.trend import late_share
+from curation.domain.model import OTHER, Taxonomy
+from curation.taxonomy.proposal import Evidence, Proposal
+from curation.teachers.embedded.naming import Name, Namer
+
+__all__ = ["Expansion", "expand", "looked_at"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_NEAREST = 5
+"""Seeds that a row's familiarity is taken from."""
+_ROWS_A_CLUSTER = 40
+_MOST_CLUSTERS = 600
+_JOINED_FROM = 0.75
+_SHOWN = 20
+_HELD = 0.6
+"""Share of a cluster's rows that a node must hold to be its place, or its nearest seeds to be of one leaf."""
+_ISOLATION = 2.0
+"""Of the lead in likeness (to each other before the nearest seeds) against the rank of newness."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What is looked at and what is proposed.
+
+    Attributes:
+        uncertain: Share of the rows in leaves, the least certain, that are looked at beside those in an Other.
+        most_rows: Rows looked at, at most: those in an Other before the least certain.
+        least_rows: Distinct queries that a cluster must hold.
+        least_weight: Raw rows that a cluster must stand for.
+        least_cohesion: Mean cosine to its middle that a cluster must have.
+        newer_than: Mean rank of newness, 0 to 1, that the rows of a cluster must have.
+        most: Proposals at most, the best.
+    """
+
+    uncertain: float = 0.5
+    most_rows: int = 50_000
+    least_rows: int = 15
+    least_weight: int = 30
+    least_cohesion: float = 0.45
+    newer_than: float = 0.5
+    most: int = 60
+
+
+def looked_at(rows: pl.DataFrame, limits: Expansion) -> pl.DataFrame:
+    """The rows that :func:`expand` takes, so that only their vectors need be read.
+
+    Args:
+        rows: All annotated queries: ``query_id``, ``text``, ``weight`` (raw rows), ``primary`` (null for one that
+            failed), ``confidence``, ``first_seen`` and ``last_seen``, which may be null. Their order means nothing.
+        limits: What is looked at.
+
+    Returns:
+        Rows in an Other and the least certain others, by query id, with ``other``, and with ``begin`` and ``end`` in
+        place of the times: parts of the whole span, 0 to 1, null where unknown.
+    """
+    other = (pl.col("primary") == OTHER) | pl.col("primary").str.ends_with(f".{OTHER}")
+    span = pl.col("last_seen").max() - pl.col("first_seen").min()
+    since = [(pl.col(name) - pl.col("first_seen").min()) / span for name in ("first_seen", "last_seen")]
+    place = pl.struct("confidence", "query_id").rank("ordinal").over("other") / pl.len().over("other")
+    return (
+        rows.with_columns(begin=since[0].cast(pl.Float64), end=since[1].cast(pl.Float64))
+        .filter(pl.col("primary").is_not_null())
+        .with_columns(other=other)
+        .with_columns(place=place)
+        .filter(pl.col("other") | (pl.col("place") <= limits.uncertain))
+        .sort(pl.col("other").not_(), "confidence", "query_id")
+        .head(limits.most_rows)
+        .sort("query_id")
+        .select("query_id", "text", "weight", "primary", "confidence", "other", "begin", "end")
+    )
+
+
+def expand(
+    rows: pl.DataFrame,
+    vectors: NDArray[np.float32],
+    seeds: pl.DataFrame,
+    seed_vectors: NDArray[np.float32],
+    taxonomy: Taxonomy,
+    limits: Expansion | None = None,
+    *,
+    seed: int = 0,
+) -> list[Proposal]:
+    """Propose leaves for what the taxonomy has none for.
+
+    Args:
+        rows: Of :func:`looked_at`.
+        vectors: float32[n, d], not zero, row by row.
+        seeds: Labelled seeds, with ``primary``.
+        seed_vectors: float32[m, d], not zero.
+        taxonomy: The version that `rows` are labelled with.
+        limits: What is proposed.
+        seed: Of the clusters.
+
+    Returns:
+        Proposals, the best first; none where there are no rows or no seeds.
+    """
+    limits = limits or Expansion()
+    if rows.is_empty() or not len(seed_vectors):
+        return []
+    familiar, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
+    novelty = (_rank(-rows["confidence"].to_numpy().astype(np.float64)) + _rank(-familiar)) / 2
+    small = min(_MOST_CLUSTERS, max(2, len(vectors) // _ROWS_A_CLUSTER))
+    often = 1 + np.log(np.maximum(rows["weight"].to_numpy(), 1))
+    found = cluster(vectors, small, weights=often, joined_from=_JOINED_FROM, seed=seed)
+    near_leaves = seeds["primary"].to_numpy()[nearest]
+    return _Proposer(rows, found, familiar, novelty, near_leaves, taxonomy, limits).proposals()
+
+
+def _rank(values: Floats) -> Floats:
+    """Rank of each value from 0 to 1, equal ones alike."""
+    ordered = np.sort(values)
+    return (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")) / (2 * len(values))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A cluster worth a proposal."""
+
+    rows: Ints
+    shown: Ints
+    score: float
+    purity: float
+    confidence: float
+    parent: str | None
+    target: str | None
+
+
+class _Proposer:
+    """Chooses among clusters and words the proposals."""
+
+    def __init__(
+        self,
+        rows: pl.DataFrame,
+        found: Clusters,
+        familiar: Floats,
+        novelty: Floats,
+        near_leaves: NDArray,
+        taxonomy: Taxonomy,
+        limits: Expansion,
+    ) -> None:
+        self._rows, self._clusters, self._limits, self._taxonomy = rows, found, limits, taxonomy
+        self._familiar, self._novelty, self._near = familiar, novelty, near_leaves
+        self._primary = rows["primary"].to_list()
+        self._other = rows["other"].to_numpy()
+        self._weight = rows["weight"].to_numpy()
+
+    def proposals(self) -> list[Proposal]:
+        chosen = sorted(self._chosen(), key=lambda one: (-one.score, int(one.rows[0])))[: self._limits.most]
+        if not chosen:
+            return []
+        names = self._names(chosen)
+        return [self._worded(one, name) for one, name in zip(chosen, names, strict=True)]
+
+    def _chosen(self) -> Iterator[_Found]:
+        limits, clusters = self._limits, self._clusters
+        for number in range(len(clusters.sizes)):
+            rows = np.flatnonzero(clusters.labels == number)
+            cohesion = float(clusters.cohesion[number])
+            small = len(rows) < limits.least_rows or self._weight[rows].sum() < limits.least_weight
+            if small or cohesion < limits.least_cohesion:
+                continue
+            order = np.lexsort((rows, -clusters.nearness[rows]))
+            novelty = float(self._novelty[rows].mean())
+            lead = cohesion - float(self._familiar[rows].mean())
+            score = (novelty + _ISOLATION * lead) / (1 + _ISOLATION)
+            leaf, share = _most_frequent(self._near[rows].ravel())
+            if novelty > limits.newer_than:
+                # How sure: newer than most, and closer together than to the seeds.
+                sure = novelty * min(1.0, max(0.0, 0.5 + lead))
+                yield _Found(rows, rows[order][:_SHOWN], score, cohesion, sure, self._parent(rows), None)
+            elif 2 * self._other[rows].sum() > len(rows) and share >= _HELD and self._is_leaf(leaf):
+                inside = rows[self._other[rows]]
+                place = _most_frequent(np.array([self._primary[row] for row in inside]))[0]
+                shown = [row for row in rows[order] if self._other[row]][:_SHOWN]
+                yield _Found(inside, np.array(shown), share * (1 - novelty), cohesion, share, place, leaf)
+
+    def _is_leaf(self, node_id: str) -> bool:
+        return node_id in self._taxonomy.leaf_set and not self._taxonomy.node(node_id).is_other
+
+    def _parent(self, rows: Ints) -> str | None:
+        """The deepest inner node that holds most of the rows; None for the root."""
+        above: dict[str, int] = {}
+        for row in rows.tolist():
+            parts = self._primary[row].split(".")[:-1]
+            for depth in range(1, len(parts) + 1):
+                node = ".".join(parts[:depth])
+                above[node] = above.get(node, 0) + 1
+        held = [node for node, count in above.items() if count >= _HELD * len(rows) and node in self._taxonomy.by_id]
+        return max(held, key=lambda node: (node.count("."), node), default=None)
+
+    def _names(self, chosen: list[_Found]) -> list[Name]:
+        """Names against each other and against the rows around, so that a word of all of them is no name."""
+        texts = self._rows["text"].to_list()
+        inside = np.concatenate([one.rows for one in chosen])
+        outside = np.setdiff1d(np.arange(len(texts)), inside)
+        groups = [one.rows.tolist() for one in chosen] + ([outside.tolist()] if len(outside) else [])
+        taken = {node.name for node in self._taxonomy.nodes}
+        apart = np.ones((len(groups), len(groups)))
+        return Namer(texts).name(groups, apart, taken)[: len(chosen)]
+
+    def _worded(self, one: _Found, name: Name) -> Proposal:
+        rows, weight = len(one.rows), int(self._weight[one.rows].sum())
+        inside = float(self._other[one.rows].mean())
+        place = one.parent or "the root"
+        if one.target is None:
+            reason = (
+                f"{rows:,} queries ({weight:,} raw rows) are close to each other and far from every seed; "
+                f"{inside:.0%} of them are in an Other, the rest are uncertain where they are, below {place}."
+            )
+        else:
+            reason = (
+                f"{rows:,} queries ({weight:,} raw rows) in {place} have their nearest seeds in {one.target}: "
+                "as examples of it they would bring the others there."
+            )
+        return Proposal(
+            source="expand",
+            kind="add" if one.target is None else "merge",
+            node_id=one.parent,
+            base_version=self._taxonomy.version,
+            reason=reason,
+            target=one.target,
+            name=name.name if one.target is None else None,
+            description=name.description if one.target is None else None,
+            evidence=tuple(self._evidence(row) for row in one.shown.tolist()),
+            rows=rows,
+            weight=weight,
+            purity=round(one.purity, 4),
+            confidence=round(min(1.0, one.confidence), 4),
+            trend=self._trend(one.rows),
+        )
+
+    def _evidence(self, row: int) -> Evidence:
+        query_id, text, weight = self._rows.select("query_id", "text", "weight").row(row)
+        return Evidence(query_id, text, weight)
+
+    def _trend(self, rows: Ints) -> float | None:
+        first, last = (self._rows[name].to_numpy()[rows] for name in ("begin", "end"))
+        trend = late_share(first, last, self._weight[rows], (0, 1))
+        return None if trend is None else round(trend, 4)
+
+
+def _most_frequent(values: NDArray) -> tuple[str, float]:
+    names, counts = np.unique(values.astype(str), return_counts=True)
+    best = int(counts.argmax())
+    return str(names[best]), float(counts[best] / counts.sum())

@@ -1,0 +1,129 @@
+"""Names and descriptions for groups of queries, from the words that tell them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curation.algorithms.tagging import Tagging
+from curation.algorithms.terms import contrast, find_terms, name_of
+from curation.domain.model import OTHER
+
+__all__ = ["Name", "Namer"]
+
+Floats = NDArray[np.float64]
+
+_TAG_MARKS, _TERM_MARKS = 1.64, 2.58
+"""Standard deviations from which a tag or term marks a group; more terms than tags do so by chance."""
+_VAGUE = 0.05
+"""Part of the median coherence under which a tag names nothing: it stands on queries of any kind."""
+_ALIKE = 0.75
+_COVERS = 0.1
+"""Share of a group's queries that a name must be said in."""
+_SHOWN = 5
+_CONTRASTED = 3
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name for a node, and what belongs to it."""
+
+    name: str
+    description: str
+
+
+class Namer:
+    """Names groups of rows against each other.
+
+    Args:
+        texts: Of all rows.
+        tagging: Of the rows; tags are preferred to terms of the texts, since people chose them as names.
+        tag_weights: float64[tags], coherence of the tags.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], tagging: Tagging | None = None, tag_weights: Floats | None = None
+    ) -> None:
+        names, found = find_terms(texts)
+        self._terms = names
+        self._rows = [np.array(places, np.int64) for places in found]
+        self._tags, self._tag_counts = (
+            ((), np.zeros((len(texts), 0))) if tagging is None else _telling(tagging, tag_weights)
+        )
+
+    def name(self, groups: Sequence[Sequence[int]], apart: Floats, taken: Iterable[str] = ()) -> list[Name]:
+        """A name for each of some siblings.
+
+        Args:
+            groups: Rows of each.
+            apart: float64[k, k], how far siblings are from each other; a description tells a node from the nearest.
+            taken: Names that none may get.
+        """
+        ranked = self.marks(groups)
+        names = self.names_for(ranked, taken)
+        return [Name(name, _description(at, names, ranked, apart)) for at, name in enumerate(names)]
+
+    def marks(self, groups: Sequence[Sequence[int]]) -> list[list[str]]:
+        """Tags, then terms, that mark each group against the others, the surest first."""
+        sizes = np.array([max(1, len(rows)) for rows in groups])
+        tags = np.array([self._tag_counts[list(rows)].sum(axis=0) for rows in groups])
+        terms = np.array([self._term_counts(rows) for rows in groups])
+        return [
+            [*_best(self._tags, tags, sizes, at, _TAG_MARKS), *_best(self._terms, terms, sizes, at, _TERM_MARKS)]
+            for at in range(len(groups))
+        ]
+
+    @staticmethod
+    def names_for(ranked: Sequence[Sequence[str]], taken: Iterable[str] = ()) -> list[str]:
+        """Different names from ranked words, none of them `taken` or that of Other."""
+        used = {OTHER, *taken}
+        names = []
+        for words in ranked:
+            names.append(name_of(words, used))
+            used.add(names[-1])
+        return names
+
+    def _term_counts(self, rows: Sequence[int]) -> Floats:
+        counts = np.zeros(len(self._terms))
+        for row in rows:
+            counts[self._rows[row]] += 1
+        return counts
+
+
+def _telling(tagging: Tagging, weights: Floats | None) -> tuple[tuple[str, ...], Floats]:
+    """The tags that say something, and the rows they are on."""
+    there = (tagging.counts > 0).astype(np.float64)
+    if weights is None or not len(weights):
+        return tagging.names, there
+    kept = np.flatnonzero(weights >= _VAGUE * np.median(weights))
+    return tuple(tagging.names[i] for i in kept), there[:, kept]
+
+
+def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, least: float) -> list[str]:
+    """Words that mark group ``at``, the surest first; of equal ones the longest."""
+    if not len(words):
+        return []
+    scores = contrast(counts, sizes)[at] if len(counts) > 1 else counts[at] / np.sqrt(counts[at] + 1)
+    fit = np.flatnonzero((scores >= least) & (counts[at] >= np.maximum(2, _COVERS * sizes[at])))
+    order = sorted(fit.tolist(), key=lambda i: (-round(float(scores[i]), 6), -len(words[i]), words[i]))
+    if order:
+        # Of what marks it nearly as well as the best, the longest says most: "free spaces" before "free".
+        alike = [i for i in order if scores[i] >= _ALIKE * scores[order[0]] and words[order[0]] in words[i]]
+        longest = max(alike, key=lambda i: len(words[i]))
+        order.remove(longest)
+        order.insert(0, longest)
+    return [words[i] for i in order]
+
+
+def _description(at: int, names: list[str], ranked: list[list[str]], apart: Floats) -> str:
+    words = ", ".join(ranked[at][:_SHOWN])
+    said = f"Queries marked by: {words}." if words else "Queries that no word marks."
+    others = [(apart[at, other], other) for other in range(len(names)) if other != at]
+    if not others:
+        return said
+    other = min(others)[1]
+    instead = [word for word in ranked[other] if word not in ranked[at]][:_CONTRASTED]
+    return f"{said} What is marked by {', '.join(instead)} is {names[other]}." if instead else said

@@ -43,6 +43,7 @@ TABLES = (
     Contract("queries", "Queries", ("query_id",)),
     Contract("occurrences", "Occurrences", ("file", "row")),
     Contract("lexical_groups", "LexicalGroups", ("query_id",)),
+    Contract("lexical_index", "LexicalIndex", ("query_id",)),
     Contract("embeddings", "Embeddings", ("query_id",)),
     Contract("seeds", "Seeds", ("query_id",)),
     Contract("taxonomy", "Taxonomy", ("version", "node_id")),

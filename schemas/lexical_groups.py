@@ -15,8 +15,10 @@ class LexicalGroups(dy.Schema):
         min=0, max=1.0001, description="Jaccard similarity of the shingle sets to the representative; 1 for itself"
     )
     group_count = dy.Int64(min=0, description="raw rows the representative's whole group stands for")
+    kept = dy.Bool(description="whether it goes on: it stands for itself, and no earlier day kept it already")
 
     @dy.rule()
     def kept_is_itself(cls) -> pl.Expr:
-        """A representative stands for itself with similarity 1."""
-        return (pl.col("query_id") != pl.col("representative_id")) | (pl.col("similarity") > 0.999)
+        """A kept query stands for itself, with similarity 1."""
+        itself = (pl.col("query_id") == pl.col("representative_id")) & (pl.col("similarity") > 0.999)
+        return itself | ~pl.col("kept")

@@ -32,6 +32,9 @@ class FakePart:
     def account(self, account: Account) -> None:
         self._context.accounts.append(account)
 
+    def calls(self, frame: pl.DataFrame) -> None:
+        self._context.calls.append(schemas.load("teacher_calls").schema.validate(frame))
+
     def metric(self, name: str, value: float, unit: str) -> None:
         assert name not in self._context.metrics
         self._context.metrics[name] = float(value)
@@ -53,6 +56,9 @@ class FakeContext:
         seed: int = 7,
         workers: int = 2,
         memory: int = 2 << 30,
+        earlier: dict[str, pl.DataFrame] | None = None,
+        previous: dict[str, pl.DataFrame] | None = None,
+        cache: Path | None = None,
     ) -> None:
         self.stage = stage
         self.params = stage.params(**(params or {}))
@@ -60,6 +66,8 @@ class FakeContext:
         self.seed, self.workers, self.memory = seed, workers, memory
         self.scratch, self.log, self.domain = scratch, log, domain
         self.inputs = inputs or {}
+        self._earlier, self._previous, self.cache = earlier, previous or {}, cache
+        self.calls: list[pl.DataFrame] = []
         self.tables: dict[str, list[pl.DataFrame]] = {}
         self.rejects: list[pl.DataFrame] = []
         self.accounts: list[Account] = []
@@ -79,6 +87,24 @@ class FakeContext:
 
     def read(self, table: str, columns: list[str] | None = None) -> pl.DataFrame:
         return self.scan(table, columns).collect()
+
+    def earlier(self, table: str, columns: list[str] | None = None) -> pl.LazyFrame | None:
+        assert table in self.stage.earlier, f"{table} is not declared in earlier"
+        if self._earlier is None:
+            return None
+        frame = self._earlier[table].lazy()
+        return frame if columns is None else frame.select(columns)
+
+    def earlier_files(self, table: str) -> list[Path]:
+        assert self.scratch is not None
+        if self._earlier is None:
+            return []
+        path = self.scratch / f"earlier-{table}.parquet"
+        self._earlier[table].write_parquet(path)
+        return [path]
+
+    def previous(self, table: str) -> pl.LazyFrame | None:
+        return self._previous[table].lazy() if table in self._previous else None
 
     def rows(self, table: str) -> int:
         return self.inputs[table].height

@@ -167,13 +167,14 @@ class BuildContext:
         log: Any = None,
         domain: Callable[[], Any] | None = None,
         earlier: dict[str, InputTable] | None = None,
+        previous: dict[str, InputTable] | None = None,
         on_progress: Callable[[int, int, str], None] = lambda done, total, note: None,
     ) -> None:
         self.stage, self.key, self.store = stage, key, store
         self.params, self.shared, self.seed = params, shared, seed
         self.workers, self.memory = workers, memory
         self._inputs, self._domain, self._on_progress = inputs, domain, on_progress
-        self._earlier = earlier or {}
+        self._earlier, self._previous = earlier or {}, previous or {}
         self.log = log
         self.build = store.build_directory(stage.name, key)
         self.scratch = store.temporary / f"{stage.name}-{key}"
@@ -230,6 +231,9 @@ class BuildContext:
             return None
         frame = self._earlier[table].scan(table)
         return frame if columns is None else frame.select(columns)
+
+    def previous(self, table: str) -> pl.LazyFrame | None:
+        return self._previous[table].scan(table) if table in self._previous else None
 
     def earlier_files(self, table: str) -> list[Path]:
         return list(self._earlier[table].files) if self.earlier(table) is not None else []

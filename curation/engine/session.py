@@ -189,6 +189,24 @@ class Session:
         keys = (self._published or {}).get("stages", {})
         return self.store.manifest(stage.name, keys[stage.name]) if stage.name in keys else None
 
+    def _previous(self, step: Step) -> dict[str, InputTable]:
+        """Published tables that the stage read and made, if its published object differs only in its inputs."""
+        stage, current = step.stage, self._current(step.stage)
+        if current is None or self._published is None:
+            return {}
+        before, now = current["key_document"], step.document
+        if any(before.get(part) != now[part] for part in now if part not in ("inputs", "sources")):
+            return {}
+        found = {}
+        for table in (*stage.reads, *stage.makes):
+            owner = stage.name if table in stage.makes else self.graph.maker[table]
+            key = self._published["stages"].get(owner)
+            manifest = self.store.manifest(owner, key) if key else None
+            if key and manifest and self.store.is_whole(owner, key):
+                directory = self.store.table_directory(owner, key, table)
+                found[table] = _input_table(directory, manifest["tables"][table])
+        return found
+
     def step(self, name: str) -> Step:
         """What is to be done for the stage ``name``, given the stages before it."""
         stage = self.graph.stages[name]
@@ -305,6 +323,7 @@ class Session:
                 log=self.recipe.log if stage.source == "log" else None,
                 domain=(lambda: self.domain) if stage.uses_domain else None,
                 earlier={name: self._earlier[name] for name in stage.earlier} if self._earlier is not None else None,
+                previous=self._previous(step),
                 on_progress=self._forward(stage.name),
             )
             try:

@@ -144,6 +144,12 @@ class Context(Protocol):
     def part(self, name: str = "0000") -> AbstractContextManager[Part]:
         """Open a part. Parts are concatenated in the order of their names; use zero-padded numbers."""
 
+    def previous(self, table: str) -> pl.LazyFrame | None:
+        """A table that this stage read or made in the run that is published, if only its inputs changed since.
+
+        It may save work and must not shape the output: the same input gives the same bytes without it.
+        """
+
     def progress(self, done: int, total: int, note: str = "") -> None:
         """Tell the person how far the stage is, in rows."""
 

@@ -2,15 +2,24 @@
 
 Vectors are written in parts of 25,000 rows, each a row group of its own: a later stage reads what it needs, and a
 killed run goes on where it stopped. A text whose vector has no direction (zero, or not a number) goes to rejects.
+
+When only the log changed since the run that is published, texts that were there then have their vectors from its
+table. The encoders that come with the product give a text the same bits whatever it is encoded with, so this changes
+nothing; vectors of a sentence-transformers model may differ in their last bits, and are taken over only on demand.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
 from curation.engine.stage import Account, Context, Params, Part, Stage
+
+if TYPE_CHECKING:
+    from curation.teachers.encoders import Encoder
 
 __all__ = ["STAGE", "EmbedParams"]
 
@@ -30,6 +39,11 @@ class EmbedParams(Params):
         description="directory of a sentence-transformers model, used instead of `encoder`",
         json_schema_extra={"input_file": True},
     )
+    reuse: Literal["exact", "always", "never"] = Field(
+        "exact",
+        description="take vectors of unchanged texts from the last run: exact, where that gives the same bits as "
+        "encoding; always, also for sentence-transformers models",
+    )
     auto_limit: int = Field(400_000, ge=0, description="rows up to which `auto` takes the better, slower encoder")
 
 
@@ -41,14 +55,14 @@ def run(ctx: Context) -> None:
     from curation.teachers.encoders import load_encoder, resolve_encoder
 
     kept = (
-        ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])
-        .filter(pl.col("query_id") == pl.col("representative_id"))
+        ctx.scan("lexical_groups", ["query_id", "kept", "group_count"])
+        .filter("kept")
         .select("query_id", weight="group_count")
         .sort("query_id")
         .collect()
     )
     queries = ctx.scan("queries", ["query_id", "text"])
-    encoder = None
+    encoder = known = None
     for number, start in enumerate(range(0, max(kept.height, 1), _PART)):
         ctx.progress(start, kept.height)
         with ctx.part(f"{number:05d}") as part:
@@ -56,11 +70,41 @@ def run(ctx: Context) -> None:
                 continue
             if encoder is None:
                 encoder = load_encoder(resolve_encoder(ctx.params, kept.height), ctx.workers)
+                known = _known(ctx, encoder)
             rows = _with_text(kept.slice(start, _PART), queries)
-            _write(part, rows, encoder.encode(rows["text"].to_list()))
+            _write(part, rows, _vectors(rows, encoder, known))
             if number == 0:
                 part.metric("dimension", encoder.dim, "numbers")
     ctx.progress(kept.height, kept.height)
+
+
+def _known(ctx: Context, encoder: Encoder) -> pl.LazyFrame | None:
+    """``query_id``, ``text`` and ``vector`` that the last run made with the same encoder; None if they are no use."""
+    from curation.teachers.encoders import resolve_encoder
+
+    vectors, texts, groups = map(ctx.previous, ("embeddings", "queries", "lexical_groups"))
+    if vectors is None or texts is None or groups is None or ctx.params.reuse == "never":
+        return None
+    if not encoder.alone and ctx.params.reuse != "always":
+        return None
+    then = groups.filter("kept").select(pl.len()).collect().item()
+    if resolve_encoder(ctx.params, then) != encoder.name:
+        return None
+    return vectors.join(texts.select("query_id", "text"), on="query_id")
+
+
+def _vectors(rows: pl.DataFrame, encoder: Encoder, known: pl.LazyFrame | None) -> np.ndarray:
+    """A vector for each of ``rows``; only texts that are not ``known`` are encoded."""
+    if known is None or rows.is_empty():
+        return encoder.encode(rows["text"].to_list())
+    within = pl.col("query_id").is_between(rows["query_id"][0], rows["query_id"][-1])
+    before = known.filter(within).collect()
+    found = rows.join(before, on=["query_id", "text"], how="left", maintain_order="left")["vector"]
+    missing = found.is_null().to_numpy()
+    vectors = np.empty((rows.height, encoder.dim), np.float32)
+    vectors[~missing] = found.drop_nulls().to_numpy()
+    vectors[missing] = encoder.encode(rows["text"].filter(found.is_null()).to_list())
+    return vectors
 
 
 def _with_text(rows: pl.DataFrame, queries: pl.LazyFrame) -> pl.DataFrame:

@@ -3,22 +3,27 @@
 See :mod:`curation.algorithms.lexical` for what makes two strings near-duplicates. Metrics: `candidate_pairs` that
 shared a bucket, `compared_pairs` of them whose shingle sets were compared, `similar_pairs` found similar; `bands` and
 `permutations_per_band` that candidates came from; `groups` of more than one query and the queries of the
-`largest_group`.
+`largest_group`; the queries that went to a representative of an `earlier` workspace.
+
+The table `lexical_index` is for a later day: every query up to this one with its representative, and the normal forms
+of those kept. A recipe whose `earlier` names this workspace looks there first.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 from pydantic import Field, PositiveInt
 
+import schemas
 from curation.engine.stage import Account, Context, Params, Part, Stage
 
 if TYPE_CHECKING:
+    from curation.algorithms.leaders import Tally
     from curation.algorithms.lexical import Allocate, Groups
 
 __all__ = ["STAGE", "LexicalParams"]
@@ -55,31 +60,80 @@ class LexicalParams(Params):
     limit: int = Field(16, ge=1, description="most kept queries of one bucket that a query is compared with")
 
 
+class _Grouped(NamedTuple):
+    """The queries of today with their representatives, and all queries up to today."""
+
+    rows: pl.DataFrame
+    """By query id: ``query_id``, ``representative_id``, ``similarity``, ``count``, ``group_count``, ``earlier``."""
+    known: pl.DataFrame
+    """The table `lexical_index`."""
+    bands: tuple[int, int]
+    tally: Tally
+
+
 def run(ctx: Context) -> None:
     """Group all queries at once, write them in parts."""
     queries = ctx.read("queries", ["query_id", "norm", "count"])
-    ids, counts = queries["query_id"].to_numpy(), queries["count"].to_numpy()
 
     @cache
-    def grouped() -> tuple[Groups, np.ndarray]:
+    def grouped() -> _Grouped:
         ctx.progress(0, queries.height, "grouping")
-        groups = _group(ctx, queries["norm"], counts, ids)
-        weights = np.zeros(queries.height, np.int64)
-        np.add.at(weights, groups.representative, counts)
-        return groups, weights
+        before = ctx.earlier("lexical_index")
+        return _group(ctx, queries, None if before is None else before.collect())
 
-    for number, first in enumerate(range(0, max(1, queries.height), ROWS_PER_PART)):
-        rows = slice(first, min(first + ROWS_PER_PART, queries.height))
+    size = queries.height + (0 if (before := ctx.earlier("lexical_index")) is None else _height(before))
+    for number, first in enumerate(range(0, max(1, size), ROWS_PER_PART)):
         with ctx.part(f"{number:04d}") as part:
             if not part.done:
-                groups, weights = grouped()
-                _write(part, rows, groups, weights, ids, counts)
+                found = grouped()
+                _write(part, found.rows.slice(first, ROWS_PER_PART), found.known.slice(first, ROWS_PER_PART))
                 if number == 0:
-                    _measure(part, groups)
-        ctx.progress(rows.stop, queries.height, "written")
+                    _measure(part, found)
+        ctx.progress(min(first + ROWS_PER_PART, queries.height), queries.height, "written")
 
 
-def _group(ctx: Context, norms: pl.Series, counts: np.ndarray, ids: np.ndarray) -> Groups:
+def _height(frame: pl.LazyFrame) -> int:
+    return int(frame.select(pl.len()).collect().item())
+
+
+def _group(ctx: Context, queries: pl.DataFrame, before: pl.DataFrame | None) -> _Grouped:
+    """Representatives of today's queries, those of an earlier workspace first in line.
+
+    A query that an earlier day has seen goes where it went then. What an earlier day kept is listed before all of
+    today's, in the order it was kept in: so it meets the lists it met then, and is kept again.
+    """
+    empty = schemas.load("lexical_index").schema.create_empty()
+    before = empty if before is None else before
+    seen = before.select("query_id", "representative_id", "similarity")
+    rows = queries.join(seen, on="query_id", how="left", maintain_order="left")
+    new = rows.filter(pl.col("representative_id").is_null())
+    listed = before.filter(pl.col("place").is_not_null()).sort("place")
+    ids = pl.concat([listed["query_id"], new["query_id"]])
+    top = int(new["count"].max() or 0) + listed.height  # type: ignore[arg-type]
+    counts = np.concatenate([top - np.arange(listed.height), new["count"].to_numpy()])
+    groups = _lexical_groups(ctx, pl.concat([listed["norm"], new["norm"]]), counts, ids.to_numpy())
+    found = pl.DataFrame(
+        {
+            "query_id": new["query_id"],
+            "representative_id": ids.gather(groups.representative[listed.height :]),
+            "similarity": groups.similarity[listed.height :],
+        }
+    )
+    rows = rows.update(found, on="query_id").with_columns(
+        group_count=pl.col("count").sum().over("representative_id"),
+        earlier=pl.col("representative_id").is_in(listed["query_id"].implode()),
+    )
+    # What an earlier day kept stands for itself there; here it is no new query.
+    rows = rows.with_columns(kept=(pl.col("query_id") == pl.col("representative_id")) & ~pl.col("earlier"))
+    today = rows.join(before, on="query_id", how="anti", maintain_order="left")
+    kept = today.filter("kept").sort(-pl.col("count"), pl.col("norm").str.len_bytes(), "query_id")
+    places = kept.select("query_id", place=pl.int_range(pl.len(), dtype=pl.Int64) + listed.height)
+    today = today.join(places, on="query_id", how="left", maintain_order="left")
+    today = today.with_columns(norm=pl.when("kept").then("norm")).select(empty.columns).cast(empty.schema)
+    return _Grouped(rows, pl.concat([before, today]).sort("query_id"), groups.bands, groups.tally)
+
+
+def _lexical_groups(ctx: Context, norms: pl.Series, counts: np.ndarray, ids: np.ndarray) -> Groups:
     from curation.algorithms.courtesy import COURTESY
     from curation.algorithms.lexical import BYTES_PER_ROW, lexical_groups
 
@@ -112,41 +166,33 @@ def _in_files(ctx: Context) -> Allocate:
     return allocate
 
 
-def _write(part: Part, rows: slice, groups: Groups, weights: np.ndarray, ids: np.ndarray, counts: np.ndarray) -> None:
-    representative = groups.representative[rows]
-    part.write(
-        "lexical_groups",
-        pl.DataFrame(
-            {
-                "query_id": ids[rows],
-                "representative_id": ids[representative],
-                "similarity": groups.similarity[rows],
-                "group_count": weights[representative],
-            }
-        ),
-    )
-    kept = int((representative == np.arange(rows.start, rows.stop)).sum())
-    weight = int(counts[rows].sum())
+def _write(part: Part, rows: pl.DataFrame, index: pl.DataFrame) -> None:
+    part.write("lexical_groups", rows)
+    part.write("lexical_index", index)
+    kept, weight = int(rows["kept"].sum()), int(rows["count"].sum())
+    elsewhere = int(rows.filter("earlier")["count"].sum())
     part.account(
         Account(
-            rows_in=len(representative),
+            rows_in=rows.height,
             kept=kept,
-            merged=len(representative) - kept,
+            merged=rows.height - kept,
             weight_in=weight,
-            weight_out=weight,
+            weight_out=weight - elsewhere,
+            weight_earlier=elsewhere,
         )
     )
 
 
-def _measure(part: Part, groups: Groups) -> None:
-    sizes = np.bincount(groups.representative, minlength=1)
-    part.metric("candidate_pairs", groups.tally.candidates, "pairs")
-    part.metric("compared_pairs", groups.tally.compared, "pairs")
-    part.metric("similar_pairs", groups.tally.similar, "pairs")
-    part.metric("bands", groups.bands[0], "bands")
-    part.metric("permutations_per_band", groups.bands[1], "permutations")
+def _measure(part: Part, found: _Grouped) -> None:
+    sizes = found.rows.group_by("representative_id").len()["len"]
+    part.metric("candidate_pairs", found.tally.candidates, "pairs")
+    part.metric("compared_pairs", found.tally.compared, "pairs")
+    part.metric("similar_pairs", found.tally.similar, "pairs")
+    part.metric("bands", found.bands[0], "bands")
+    part.metric("permutations_per_band", found.bands[1], "permutations")
     part.metric("groups", int((sizes > 1).sum()), "groups")
-    part.metric("largest_group", int(sizes.max()), "rows")
+    part.metric("largest_group", int(sizes.max() or 0), "rows")  # type: ignore[arg-type]
+    part.metric("earlier", int(found.rows["earlier"].sum()), "rows")
 
 
 STAGE = Stage(
@@ -154,7 +200,8 @@ STAGE = Stage(
     run=run,
     params=LexicalParams,
     reads=("queries",),
-    makes=("lexical_groups",),
+    makes=("lexical_groups", "lexical_index"),
+    earlier=("lexical_index",),
     title="Merge near-duplicate strings",
     after="ingest",
     libraries=("numba", "numpy"),

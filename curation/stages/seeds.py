@@ -62,7 +62,8 @@ def run(ctx: Context) -> None:
     ``without_leaf``, seeds whose label means nothing in the version that counts.
     """
     lineage = Lineage(ctx.read("taxonomy"), ctx.read("taxonomy_migrations"))
-    own_tree = ctx.shared["taxonomy"].base is not None
+    tree = ctx.shared["taxonomy"]
+    own_tree = tree.base is not None or tree.induce
     given, disputed = _domain_seeds(ctx.domain, None if own_tree else lineage.versions[0]), 0
     if ctx.params.file is not None:
         own = _file_seeds(Path(ctx.params.file), lineage, ctx.domain)
@@ -213,10 +214,13 @@ def _candidates(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
     half = pl.col("most") // 2
     kept = rows.filter((pl.col("by_count") <= half) | (pl.col("by_id") <= pl.col("most") - half))
     kept = kept.select("query_id", "weight", "quota", "lang")
+    # Only their vectors may stay in memory: those of a large log do not fit.
+    ids = kept.lazy().select("query_id")
+    vectors = ctx.scan("embeddings").join(ids, on="query_id", how="semi").collect(engine="streaming")
     return (
         kept.lazy()
         .join(ctx.scan("queries", ["query_id", "text"]), on="query_id", how="left")
-        .join(ctx.scan("embeddings"), on="query_id", how="left")
+        .join(vectors.lazy(), on="query_id", how="left")
         .sort("lang", "query_id")
         .collect()
     )

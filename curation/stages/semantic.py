@@ -43,8 +43,8 @@ def _rows(ctx: Context) -> pl.DataFrame:
     from curation.algorithms.labels import bucket_name
 
     weights = (
-        ctx.scan("lexical_groups", ["query_id", "representative_id", "group_count"])
-        .filter(pl.col("query_id") == pl.col("representative_id"))
+        ctx.scan("lexical_groups", ["query_id", "kept", "group_count"])
+        .filter("kept")
         .select("query_id", weight="group_count")
     )
     rows = (

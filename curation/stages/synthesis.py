@@ -98,8 +98,7 @@ def _observed(ctx: Context) -> Any:
         return known.collect()["query_id"]
 
     def norms() -> Iterator[pa.LargeStringArray]:
-        groups = ctx.scan("lexical_groups", ["query_id", "representative_id"])
-        kept = groups.filter(pl.col("query_id") == pl.col("representative_id")).select("query_id")
+        kept = ctx.scan("lexical_groups", ["query_id", "kept"]).filter("kept").select("query_id")
         texts = ctx.scan("queries", ["query_id", "norm"]).join(kept, on="query_id", how="semi").sort("query_id")
         column = texts.select("norm").collect()["norm"]
         for start in range(0, len(column), _BATCH):

@@ -74,11 +74,13 @@ class Encoder(ABC):
         name: As given to :func:`load_encoder`.
         dim: Width of a vector.
         chunk: Texts encoded together by one thread; fixed, so that results do not depend on the workers.
+        alone: Whether the vector of a text has the same bits whatever it is encoded with.
     """
 
     name: str
     dim: int
     chunk = 512
+    alone = True
 
     def __init__(self, name: str, workers: int) -> None:
         self.name = name
@@ -126,6 +128,7 @@ class SentenceTransformerEncoder(Encoder):
     """A sentence-transformers directory on the CPU."""
 
     chunk = 256
+    alone = False
 
     def __init__(self, name: str, workers: int, directory: Path) -> None:
         super().__init__(name, workers)

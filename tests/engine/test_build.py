@@ -39,12 +39,13 @@ def test_rows_are_written_in_the_contracts_order(context):
 
 def test_a_row_that_breaks_the_contract_stops_the_stage_and_is_named(context):
     frame = pl.DataFrame(
-        {"query_id": [7], "representative_id": [7], "similarity": [0.5], "group_count": [1]},
+        {"query_id": [7], "representative_id": [7], "similarity": [0.5], "group_count": [1], "kept": [True]},
         schema={
             "query_id": pl.UInt64,
             "representative_id": pl.UInt64,
             "similarity": pl.Float32,
             "group_count": pl.Int64,
+            "kept": pl.Boolean,
         },
     )
     with pytest.raises(CurationError, match="kept_is_itself") as caught, context.part() as part:
@@ -57,7 +58,7 @@ def test_a_contract_may_send_a_failing_row_to_rejects_instead(context, monkeypat
     contract = dataclasses.replace(schemas.load("lexical_groups"), on_invalid="reject")
     monkeypatch.setitem(schemas.CONTRACTS, "lexical_groups", contract)
     types = dict(schemas.load("lexical_groups").schema.create_empty().schema)
-    frame = pl.DataFrame([(7, 7, 0.5, 1), (8, 8, 1.0, 1)], schema=types, orient="row")
+    frame = pl.DataFrame([(7, 7, 0.5, 1, True), (8, 8, 1.0, 1, True)], schema=types, orient="row")
     with context.part() as part:
         part.write("lexical_groups", frame)
         part.account(Account(rows_in=2, kept=1, weight_in=2, weight_out=1))
@@ -106,7 +107,7 @@ def test_a_table_without_rows_still_has_its_columns(context):
         pass
     context.finish()
     frame = pl.read_parquet(context.build / "data" / "lexical_groups" / "0000.parquet")
-    assert frame.columns == ["query_id", "representative_id", "similarity", "group_count"]
+    assert frame.columns == ["query_id", "representative_id", "similarity", "group_count", "kept"]
 
 
 def test_accounts_of_parts_add_up_and_metrics_are_unique(context):

@@ -60,6 +60,7 @@ def lexical(ctx) -> None:
         representative_id=pl.col("query_id") // size * size,
         similarity=pl.lit(1.0, pl.Float32),
         group_count=pl.lit(size, pl.Int64),
+        kept=pl.col("query_id") % size == 0,
     )
     refused = groups.head(ctx.params.lose)
     with ctx.part() as part:

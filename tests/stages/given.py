@@ -66,6 +66,7 @@ def tables(n: int = 600, d: int = 16, seed: int = 0, *, failed: int = 0) -> dict
             "representative_id": np.concatenate([ids, ids]),
             "similarity": np.ones(2 * n, dtype=np.float32),
             "group_count": np.concatenate([weights, weights]),
+            "kept": np.arange(2 * n) < n,
         }
     ).sort("query_id")
     queries = pl.DataFrame({"query_id": ids}).select(

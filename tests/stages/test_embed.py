@@ -54,6 +54,7 @@ def tables(texts, merged=0):
         weight[representative == ids[0]] = weight[representative == ids[0]].sum()
     queries = pl.DataFrame({"query_id": ids, "text": texts}, schema_overrides={"text": pl.String})
     groups = pl.DataFrame({"query_id": ids, "representative_id": representative, "group_count": weight})
+    groups = groups.with_columns(kept=pl.col("query_id") == pl.col("representative_id"))
     return {"queries": queries, "lexical_groups": groups}
 
 
@@ -112,3 +113,51 @@ def test_t7_every_script_gets_a_vector():
     out = run(tables(texts), workers=1).out("embeddings")
     assert out.height == len(texts)
     assert len(np.unique(out["vector"].to_numpy(), axis=0)) == len(texts)
+
+
+def test_vectors_of_unchanged_texts_are_taken_from_the_last_run(monkeypatch):
+    encoded = []
+
+    class Noting(Letters):
+        def _encode_chunk(self, texts):
+            encoded.extend(texts)
+            return super()._encode_chunk(texts)
+
+    monkeypatch.setattr(encoders, "load_encoder", Noting)
+    before = tables(["ab", "b", "abc"])
+    last = before | {"embeddings": run(before).out("embeddings")}
+    now = tables(["ab", "changed", "abc", "new"])
+    encoded.clear()
+    again = run(now, previous=last).out("embeddings")
+    assert encoded == ["changed", "new"]
+    assert again.equals(run(now).out("embeddings"))
+
+
+@pytest.mark.parametrize("params", [{"reuse": "never"}, {"auto_limit": 3}])
+def test_vectors_are_encoded_anew_where_asked_or_where_another_encoder_made_them(asked, monkeypatch, params):
+    encoded = []
+    monkeypatch.setattr(Letters, "encode", lambda self, texts: encoded.extend(texts) or np.eye(26)[: len(texts)])
+    before = tables(["ab", "b", "abc"])
+    last = before | {"embeddings": run(before).out("embeddings")}
+    encoded.clear()
+    run(tables(["ab", "b", "abc", "new"]), previous=last, params=params)
+    assert encoded == ["ab", "b", "abc", "new"]
+
+
+def test_models_whose_last_bits_depend_on_the_batch_are_reused_on_demand_alone(monkeypatch):
+    encoded = []
+
+    class Batchy(Letters):
+        alone = False
+
+        def _encode_chunk(self, texts):
+            encoded.extend(texts)
+            return super()._encode_chunk(texts)
+
+    monkeypatch.setattr(encoders, "load_encoder", Batchy)
+    given = tables(["ab", "b"])
+    last = given | {"embeddings": run(given).out("embeddings")}
+    for reuse, count in (("exact", 2), ("always", 0)):
+        encoded.clear()
+        run(given, previous=last, params={"reuse": reuse})
+        assert len(encoded) == count

@@ -155,3 +155,74 @@ def test_importing_the_stage_compiles_and_loads_no_kernels():
     code = "import sys, curation.stages.lexical; print('numba' in sys.modules, 'pyarrow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[0] == "False"
+
+
+def days(tmp_path: Path, *texts: list[str], **options: Any) -> list[SimpleNamespace]:
+    """Outcome of each day, the one before it as its earlier workspace."""
+    found: list[SimpleNamespace] = []
+    for one in texts:
+        earlier = {"lexical_index": pl.concat(found[-1].made["lexical_index"])} if found else None
+        found.append(run(queries(one), tmp_path, earlier=earlier, **options))
+    return found
+
+
+def id_of(text: str) -> int:
+    return queries([text])["query_id"].item()
+
+
+def test_t14_a_later_day_goes_to_the_representatives_of_the_earlier_one(tmp_path):
+    first, second = days(
+        tmp_path,
+        ["navigate to the airport"] * 3 + ["navigate to the airprot", "weather tomorrow"],
+        ["navigate to the airprot", "navigate to the airpotr", "weather tomorrow", "play some jazz", "play some jaz"],
+    )
+    airport, weather, jaz = map(id_of, ("navigate to the airport", "weather tomorrow", "play some jaz"))
+    assert (
+        dict(first.groups.select("query_id", "representative_id").iter_rows())[id_of("navigate to the airprot")]
+        == airport
+    )
+    rows = {row["query_id"]: row for row in second.groups.iter_rows(named=True)}
+    repeated, near = rows[id_of("navigate to the airprot")], rows[id_of("navigate to the airpotr")]
+    assert repeated["representative_id"] == near["representative_id"] == airport
+    assert min(repeated["similarity"], near["similarity"]) >= np.float32(0.55)
+    assert rows[weather]["representative_id"] == weather
+    assert [row["query_id"] for row in rows.values() if row["kept"]] == [jaz]
+    (account,) = second.accounts
+    assert (account.rows_in, account.kept, account.merged) == (5, 1, 4)
+    assert (account.weight_in, account.weight_out, account.weight_earlier) == (5, 2, 3)
+
+
+def test_a_day_without_anything_new_keeps_nothing_and_leaves_the_index_as_it_was(tmp_path):
+    log = raw_log()
+    first, second = days(tmp_path, log, log)
+    assert not second.groups["kept"].any()
+    pairs = ["query_id", "representative_id", "similarity"]
+    assert second.groups.select(pairs).equals(first.groups.select(pairs))
+    assert pl.concat(second.made["lexical_index"]).equals(pl.concat(first.made["lexical_index"]))
+
+
+def test_every_row_of_a_later_day_is_kept_or_similar_to_a_kept_one_of_some_day(tmp_path):
+    log = raw_log(3000)
+    third = len(log) // 3
+    found = days(tmp_path, log[:third], log[third : 2 * third], log[2 * third :])
+    index = pl.concat(found[-1].made["lexical_index"])
+    kept = index.filter(pl.col("place").is_not_null())
+    assert sorted(kept["place"]) == list(range(kept.height))
+    assert set(index["representative_id"]) == set(kept["query_id"])
+    assert set(index["query_id"]) == set().union(*(day.groups["query_id"] for day in found))
+    assert sum(day.groups["kept"].sum() for day in found) == kept.height
+    for day in found:
+        (account,) = day.accounts
+        assert account.weight_in == account.weight_out + account.weight_earlier
+    # As many rows as in one go, but for near-duplicates whose favourite came on a later day.
+    whole = run(queries(log), tmp_path).groups["kept"].sum()
+    assert whole <= kept.height <= 1.02 * whole
+
+
+def test_days_and_parts_give_the_same_bytes(tmp_path, monkeypatch):
+    log = raw_log()
+    whole = days(tmp_path, log[:900], log[900:])[1]
+    monkeypatch.setattr(lexical, "ROWS_PER_PART", 300)
+    parted = days(tmp_path, log[:900], log[900:], workers=1)[1]
+    for table in ("lexical_groups", "lexical_index"):
+        assert pl.concat(parted.made[table]).equals(pl.concat(whole.made[table]))

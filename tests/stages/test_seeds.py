@@ -40,7 +40,7 @@ negatives:
 """
 SHARED = {
     "embed": SimpleNamespace(encoder="auto", encoder_directory=None, auto_limit=10),
-    "taxonomy": SimpleNamespace(base=None),
+    "taxonomy": SimpleNamespace(base=None, induce=False),
 }
 
 
@@ -216,7 +216,7 @@ def test_where_labellers_differ_there_is_no_leaf(domain, tmp_path):
 
 
 def test_seeds_of_the_domain_have_no_leaf_in_a_tree_that_is_not_the_domains(domain):
-    ctx = run(domain, shared=SHARED | {"taxonomy": SimpleNamespace(base="mine.yaml")}, propose=0)
+    ctx = run(domain, shared=SHARED | {"taxonomy": SimpleNamespace(base="mine.yaml", induce=False)}, propose=0)
     out = ctx.out("seeds")
     assert out["primary"].null_count() == out["reason"].null_count() == out.height == 5
     assert out["tags"].list.len().min() == 1

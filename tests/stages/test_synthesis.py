@@ -139,7 +139,9 @@ def tables(
     ).sort("query_id")
     labels = annotate(queries)
     rows = queries.join(labels, on="query_id")
-    groups = queries.select("query_id", representative_id="query_id", group_count=pl.lit(3, pl.Int64))
+    groups = queries.select(
+        "query_id", representative_id="query_id", group_count=pl.lit(3, pl.Int64), kept=pl.lit(True)
+    )
     bucket = pl.concat_str(pl.col("primary"), pl.lit("|"))
     vectors = encode(queries["text"].to_list())
     return {

@@ -121,9 +121,13 @@ def browser(profile: Path) -> Iterator[Tab]:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
             target = next(t for t in json.load(answer) if t["type"] == "page")
         with connect(target["webSocketDebuggerUrl"], max_size=None, proxy=None) as socket:
-            yield Tab(socket)
+            tab = Tab(socket)
+            yield tab
+            tab.send("Browser.close")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
     finally:
-        process.terminate()
+        process.kill()
         process.wait(20)
 
 

@@ -66,25 +66,39 @@ PROPOSALS = [
 ]  # fmt: skip
 
 
-def many(number: int) -> list[Proposal]:
-    """That many proposals, no two alike."""
-    return [
-        Proposal(
-            "expand", "add", POI, "1", f"{i} rows of Other belong together.", name=f"leaf_{i}",
-            description=f"第{i}类：露营与徒步", rows=i % 97 + 3, weight=i % 1009 + 3, purity=(i % 50) / 50,
-            confidence=(i % 1000) / 1000, evidence=(Evidence(i, f"周末去哪里露营 {i}", 3),),
-        )
-        for i in range(number)
-    ]  # fmt: skip
+def many(number: int) -> pl.DataFrame:
+    """Rows of the table `proposals`: that many additions, no two alike, made at once."""
+    i = pl.int_range(number)
+    texts = [f"周末去哪里露营 {n}" for n in range(number)]
+    rows = pl.select(
+        proposal_id=pl.Series([f"{n:012x}" for n in range(number)]),
+        source=pl.lit("expand"),
+        kind=pl.lit("add"),
+        node_id=pl.lit(POI),
+        name=pl.format("leaf_{}", i),
+        description=pl.format("第{}类：露营与徒步", i),
+        reason=pl.format("{} rows of Other belong together.", i % 97 + 3),
+        rows=i % 97 + 3,
+        weight=i % 1009 + 3,
+        purity=(i % 50) / 50,
+        confidence=(i % 1000) / 1000,
+        base_version=pl.lit("1"),
+        evidence=pl.concat_list(
+            pl.struct(query_id=i.cast(pl.UInt64), text=pl.Series(texts), weight=pl.lit(3, pl.Int64))
+        ),
+    )
+    empty = to_frame([])
+    rows = rows.with_columns(parts=pl.lit([], empty.schema["parts"]))
+    return pl.concat([empty, rows], how="diagonal_relaxed").select(empty.columns).cast(empty.schema)
 
 
-def make_workspace(root: Path, proposals: list[Proposal] | None = None, *, seeds: list[str] | None = None) -> Path:
+def make_workspace(root: Path, proposals: list[Proposal] | None = None, *, more: pl.DataFrame | None = None) -> Path:
     """A workspace with one run that published these tables; ``proposals`` None leaves that table out."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "recipe.yaml").write_text("log: {path: log.parquet, text: query}\n", encoding="utf-8")
-    tables = _tables(SEEDS if seeds is None else seeds)
+    tables = _tables()
     if proposals is not None:
-        tables["proposals"] = to_frame(proposals)
+        tables["proposals"] = pl.concat([to_frame(proposals), *([] if more is None else [more])])
     publish(root, tables)
     return root
 
@@ -103,13 +117,13 @@ def publish(root: Path, tables: dict[str, pl.DataFrame], run: str = "1") -> None
         store.publish({"id": run, "tables": places}, places)
 
 
-def _tables(seeds: list[str]) -> dict[str, pl.DataFrame]:
+def _tables() -> dict[str, pl.DataFrame]:
     texts, leaves, confidence, weights, vectors = zip(*QUERIES, strict=True)
     ids = ids_of(texts)
     frame = pl.DataFrame({"query_id": pl.Series(ids, dtype=pl.UInt64), "text": texts})
-    seed_ids = ids_of(seeds)
+    seed_ids = ids_of(SEEDS)
     none = pl.lit(None, pl.String)
-    seed_rows = pl.DataFrame({"query_id": pl.Series(seed_ids, dtype=pl.UInt64), "text": seeds})
+    seed_rows = pl.DataFrame({"query_id": pl.Series(seed_ids, dtype=pl.UInt64), "text": SEEDS})
     known = pl.concat([frame, seed_rows.filter(~pl.col("query_id").is_in(ids))])
     return {
         "queries": known.select("query_id", "text", count=pl.int_range(pl.len()).cast(pl.Int64) + 1),

@@ -273,7 +273,7 @@ def test_on_a_narrow_screen_nothing_is_cut_off(page):
 
 
 def test_50000_proposals(tab, tmp_path):
-    root = make_workspace(tmp_path / "w", PROPOSALS + many(50_000))
+    root = make_workspace(tmp_path / "w", PROPOSALS, more=many(50_000))
     tab.errors.clear()
     with served(root) as (address, desk):
         tab.desk = desk

@@ -1,22 +1,31 @@
 """The full run as a Prefect flow: one task a stage, the same session and so the same bytes as ``curate run``.
 
+Human review is data: where the taxonomy needs a person the run ends as `Awaiting review`, no process waits for them;
+``flows/review.py`` goes on from what they decided.
+
 Tasks get names, never frames. What is fresh is found by the store's own keys; Prefect's result cache is off,
 since it returns stale results after a called helper changed.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from prefect import flow, get_run_logger, task
+from prefect import State, flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.states import Completed
 
 from curation.engine.recipe import Recipe
 from curation.engine.session import Session, Step
 from curation.engine.workspace import Workspace
+from curation.report.catalogue import CATALOGUE_NAME, write_catalogue
+from curation.taxonomy.review import Review
+from curation.taxonomy.review_file import summary
+from curation.taxonomy.rounds import Outcome, settle
 
-__all__ = ["curate"]
+__all__ = ["build_stage", "built", "curate", "ended", "review_page"]
 
 
 class _LogObserver:
@@ -57,8 +66,11 @@ def build_stage(session: Session, name: str) -> str:
 
 
 @flow(name="curate", flow_run_name="{recipe}", log_prints=False)
-def curate(recipe: str, select: str = "", workers: int | None = None) -> dict[str, Any]:
+def curate(recipe: str, select: str = "", workers: int | None = None) -> State[dict[str, Any]]:
     """Build what is stale and publish all tables together.
+
+    The run ends as `Awaiting review` where proposals for the taxonomy wait for a person; the artifact `review` says
+    which and where to decide. It ends as `Completed` where nothing does.
 
     Args:
         recipe: Path of a recipe file or of a workspace directory, as the worker sees it.
@@ -66,23 +78,68 @@ def curate(recipe: str, select: str = "", workers: int | None = None) -> dict[st
         workers: Threads; the recipe's own setting when not given.
 
     Returns:
-        ``run`` (name of the published run), ``published`` (False when nothing was stale) and ``rows`` by table.
+        ``run`` (name of the published run), ``published`` (False when nothing was stale), ``rows`` by table and
+        ``waiting``, the proposals that wait.
     """
-    from curation.report.catalogue import write_catalogue
+    return ended(*built(recipe, select, workers))
 
-    loaded = Recipe.load(recipe).with_workers(workers)
-    session = Session(loaded, select=select.split())
-    with session:
-        session.check_ready()
-        for name in session.graph.order:
-            build_stage(session, name)
-        document = session.publish()
-        workspace = Workspace(session.store.root)
-        if document["published"] or not (workspace.root / "catalogue.duckdb").exists():
-            write_catalogue(workspace)
+
+def built(
+    recipe: str, select: str = "", workers: int | None = None
+) -> tuple[Workspace, dict[str, Any], Outcome | None]:
+    """Build and publish, again after each version of the taxonomy that the run accepts by itself.
+
+    Returns:
+        The workspace, the run document, and how the proposals stand; None where the run made none.
+    """
+    while True:
+        session = Session(Recipe.load(recipe).with_workers(workers), select=select.split())
+        with session:
+            session.check_sources()
+            for name in session.graph.order:
+                build_stage(session, name)
+            document = session.publish()
+            workspace = Workspace(session.store.root)
+            if document["published"] or not (workspace.root / CATALOGUE_NAME).exists():
+                write_catalogue(workspace)
+        if "proposals" not in session.selected or "proposals" not in document["tables"]:
+            return workspace, document, None
+        outcome = settle(Path(recipe))
+        if outcome.state != "accepted":
+            return workspace, document, outcome
+        get_run_logger().info("%s", outcome.sentence)
+
+
+def ended(workspace: Workspace, document: dict[str, Any], outcome: Outcome | None) -> State[dict[str, Any]]:
+    """The state a flow ends in, with its artifacts made."""
     create_markdown_artifact(_funnel(workspace), key="funnel", description=f"Funnel of run {document['id']}")
     rows = {table: workspace.rows(table) for table in workspace.tables()}
-    return {"run": document["id"], "published": document["published"], "rows": rows}
+    waiting = outcome.waiting if outcome else 0
+    data = {"run": document["id"], "published": document["published"], "rows": rows, "waiting": waiting}
+    if outcome is None or outcome.state != "waiting":
+        return Completed(data=data, message=outcome.sentence if outcome and outcome.sentence else None)
+    review = Review(workspace.root)
+    review.write_files(labels=False)  # the labels are an input, so a file of them would make the next run build
+    create_markdown_artifact(review_page(review, outcome), key="review", description=outcome.sentence)
+    return Completed(name="Awaiting review", message=outcome.sentence, data=data)
+
+
+def review_page(review: Review, outcome: Outcome, shown: int = 20) -> str:
+    """What waits, and how to go on, as Markdown."""
+    lines = [
+        outcome.sentence,
+        "",
+        f"Decide in `{review.decisions_file}` or with `curate review {review.root} --web`; then run the deployment "
+        f"`apply-review/apply` with the same recipe, or `curate review {review.root} --apply` and this one again.",
+        "",
+        "| proposal | what | queries | raw rows | confidence |",
+        "|---|---|---|---|---|",
+    ]
+    for key, one in list(review.waiting.items())[:shown]:
+        what = summary(one).replace("|", "\\|")
+        lines.append(f"| {key} | {what} | {one.rows:,} | {one.weight:,} | {one.confidence:.2f} |")
+    more = len(review.waiting) - shown
+    return "\n".join([*lines, f"\n... and {more:,} more"] if more > 0 else lines)
 
 
 def _funnel(workspace: Workspace) -> str:

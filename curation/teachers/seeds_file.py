@@ -33,23 +33,23 @@ _PARTS = re.compile(r"[;|；]")
 _LANG = re.compile(r"[a-z]{2,3}")
 
 
-def read_seeds_file(path: Path, taxonomy: Taxonomy | Sequence[Taxonomy]) -> pl.DataFrame:
+def read_seeds_file(path: Path, taxonomy: Taxonomy | Sequence[Taxonomy] | None) -> pl.DataFrame:
     """The rows of a seeds file, in its order, equal rows once.
 
     Args:
         path: ``.csv``, ``.jsonl`` (or ``.ndjson``), ``.yaml`` (or ``.yml``), or a directory of such files.
         taxonomy: Whose leaves ``primary`` and ``secondary`` must be. Of several versions the first that has all
-            leaves of a row is the one it speaks of.
+            leaves of a row is the one it speaks of. None for any leaves, where only tags count.
 
     Returns:
-        ``query_id``, :data:`COLUMNS` and ``version``, of the taxonomy that the row speaks of, a row for each query
-        and labeller; ``lang``, ``primary``, ``reason`` and ``labelled_by`` may be null, and a row may be without any
-        label.
+        ``query_id``, :data:`COLUMNS` and ``version``, of the taxonomy that the row speaks of, if any was given; a
+        row for each query and labeller. ``lang``, ``primary``, ``reason`` and ``labelled_by`` may be null, and a row
+        may be without any label.
 
     Raises:
         CurationError: naming file and line.
     """
-    versions = (taxonomy,) if isinstance(taxonomy, Taxonomy) else tuple(taxonomy)
+    versions = (taxonomy,) if isinstance(taxonomy, Taxonomy) else tuple(taxonomy or ())
     path = Path(path)
     if path.is_dir():
         files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in _READERS]
@@ -97,7 +97,7 @@ class _Row:
             )
         leaves = {leaf for leaf in (value["primary"], *value["secondary"]) if leaf is not None}
         spoken = next((version for version in versions if leaves <= version.leaf_set), None)
-        if spoken is None:
+        if spoken is None and versions:
             known = versions[0]
             leaf = next(leaf for leaf in (value["primary"], *value["secondary"]) if leaf not in known.leaf_set)
             self.fail(f"{leaf!r} is no leaf of the taxonomy", _nearest(leaf, known.leaves))
@@ -105,7 +105,7 @@ class _Row:
             self.fail(f"{value['reason']!r} is no reason", f"The reasons are {', '.join(REASONS)}.")
         if value["primary"] is None and (value["secondary"] or value["reason"]):
             self.fail("secondary leaves and reasons need a primary leaf", "Fill in `primary`.")
-        return replace(self, values=value | {"version": spoken.version})
+        return replace(self, values=value | {"version": spoken and spoken.version})
 
 
 def _nearest(leaf: str, leaves: tuple[str, ...]) -> str:
@@ -169,13 +169,13 @@ def _yaml_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
 
 def _first_that_fits(path: Path, versions: Sequence[Taxonomy], load: Callable[[Path, Taxonomy], Any]) -> Any:
     """What ``load`` makes of the file with the first version that it fits; the first version's fault for none."""
-    faults = []
+    faults = [CurationError(f"{path}: seeds in YAML have no tags", hint="Use CSV or JSONL.")]
     for version in versions:
         try:
             return load(path, version)
         except CurationError as fault:
             faults.append(fault)
-    raise faults[0]
+    raise faults[1 if versions else 0]
 
 
 _READERS: dict[str, Callable[[Path, Sequence[Taxonomy]], Iterator[_Row]]] = {

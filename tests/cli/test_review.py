@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 from curation.cli.app import app
-from curation.cli.review import waiting_sentence
 from curation.domain.load import load_taxonomy
 from curation.errors import CurationError
 from curation.taxonomy.review import Review
@@ -40,14 +39,12 @@ def test_it_lists_what_waits(root):
     for what in ("add pause to music", "merge music.stop into music.play", "split weather into rain, sun", "[red]x"):
         assert what in said
     assert "1 queries wait for labels" in said
-    assert "5 proposals for the taxonomy wait" in waiting_sentence(root)
 
 
 def test_nothing_waits(tmp_path):
     root = workspace(tmp_path)
     assert "Nothing waits for review" in review(root)
     assert "Nothing waits for review" in review(root, "--file")
-    assert waiting_sentence(root) is None
 
 
 def test_from_the_file_to_a_version_and_back(root):

@@ -95,3 +95,46 @@ def test_labels_of_a_dropped_leaf_fall_to_other_and_those_of_a_renamed_one_go_wi
 def test_the_first_version_may_be_a_file(tmp_path):
     (tmp_path / "mine.yaml").write_text("version: one\ntaxonomy: [a, b]\n")
     assert set(run(tmp_path, base=str(tmp_path / "mine.yaml")).out("taxonomy")["node_id"]) == {"a", "b", "other"}
+
+
+def test_a_tree_is_induced_from_tagged_seeds_and_named_by_its_content(tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    import numpy as np
+
+    from curation.teachers import fitting
+
+    words = {"jazz": [1, 0, 0, 0], "rock": [0.9, 0.1, 0, 0], "rain": [0, 0, 1, 0], "snow": [0, 0, 0.9, 0.1]}
+
+    def encode(texts):
+        rows = np.array([words[text.split()[0]] for text in texts], np.float32)
+        rows += np.random.default_rng(1).normal(scale=0.01, size=rows.shape).astype(np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    monkeypatch.setattr(fitting, "encoder_of_run", lambda ctx: encode)
+    file = tmp_path / "seeds.csv"
+    tags = {"jazz": "music;play", "rock": "music;song", "rain": "weather;forecast", "snow": "weather;cold"}
+    rows = [f"{word} number {n},{tags[word]}" for word in words for n in range(6)]
+    file.write_text("text,tags\n" + "\n".join(rows) + "\nnothing said,\n")
+    (tmp_path / "taxonomy.yaml").write_text(TREE)
+
+    def run(**params):
+        shared = {"seeds": SimpleNamespace(file=str(file)), "embed": None}
+        return FakeContext(
+            taxonomy.STAGE, domain=load_domain(tmp_path), shared=shared, params={"induce": True, **params}
+        ).run()
+
+    ctx = run()
+    out = ctx.out("taxonomy")
+    (version,) = out["version"].unique()
+    assert version.startswith("induced-") and run().out("taxonomy").equals(out)
+    tops = set(out.filter((pl.col("level") == 1) & ~pl.col("is_other"))["name"])
+    assert len(tops) == 2 and tops <= {"music", "weather"}
+    leaves = out.filter("is_leaf", ~pl.col("is_other"))
+    assert sum(map(len, leaves["examples"])) == 24
+    assert 0 <= ctx.metrics["overlap"] <= 1
+    file.write_text("text,tags\n" + "\n".join(rows[:-1]) + "\n")
+    assert run().out("taxonomy")["version"][0] != version
+    file.write_text("text,tags\nnothing said,\n")
+    with pytest.raises(CurationError, match=r"no row of .* has tags"):
+        run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def give(ctx: Any) -> None:
 
 
 STAGES = {
-    "taxonomy": taxonomy.STAGE,
+    "taxonomy": replace(taxonomy.STAGE, reads=(), shared=()),
     "given": Stage("given", give, FolderParams, makes=("seeds", "annotations", "proposals")),
 }
 

@@ -6,7 +6,7 @@ search. The inverted lists are approximate: close pairs in lists that are not lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,9 +15,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from curation.algorithms import products
-from curation.algorithms.vectors import FIXED, FixedRows, dot, step
+from curation.algorithms.vectors import FIXED, FixedRows, FloatRows, dot, step
 
-__all__ = ["search_groups"]
+__all__ = ["faiss_threads", "inverted_lists", "search_groups"]
 
 _ROWS = 4096
 _PROBES = 16
@@ -25,7 +25,8 @@ _TRAIN = 64  # rows a list to train on
 
 
 @contextmanager
-def _faiss_threads(workers: int) -> Iterator[Any]:
+def faiss_threads(workers: int) -> Iterator[Any]:
+    """The module faiss, working with ``workers`` threads for a while."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -36,19 +37,25 @@ def _faiss_threads(workers: int) -> Iterator[Any]:
         faiss.omp_set_num_threads(before)
 
 
-def _index(faiss: Any, rows: FixedRows, lists: int, seed: int) -> Any:
-    """An empty index for inner products; with ``lists`` it is trained on rows chosen by ``seed``."""
-    d = rows.shape[1]
-    if lists == 0:
-        return faiss.IndexFlatIP(d)
+def inverted_lists(
+    faiss: Any, n: int, d: int, take: Callable[[NDArray[np.int64]], FloatRows], *, lists: int, seed: int
+) -> Any:
+    """An empty index of inverted lists for inner products, trained by one thread on rows chosen by ``seed``.
+
+    Args:
+        faiss: the module.
+        n: how many rows there are.
+        d: their length.
+        take: the unit vectors, float32[m, d], of the rows named, int64[m].
+        lists: how many lists.
+        seed: of the choice of rows and of the centres.
+    """
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, lists, faiss.METRIC_INNER_PRODUCT)
     # Raw numbers of the generator, ranked: the same choice with every version of numpy.
-    ranked = np.argsort(np.random.PCG64(seed).random_raw(len(rows)), kind="stable")
+    ranked = np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable")
     index.cp.seed, index.cp.spherical, index.cp.min_points_per_centroid = seed % (2**31), True, 1
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    index.train(products.units(rows[np.sort(ranked[: lists * _TRAIN])]))
-    faiss.omp_set_num_threads(before)
+    with faiss_threads(1):
+        index.train(take(np.sort(ranked[: lists * _TRAIN])))
     index.nprobe = min(_PROBES, lists)
     return index
 
@@ -89,11 +96,15 @@ def search_groups(
     Returns:
         bool[n] kept, and for each other row an index into the kept rows, -1 where the index finds none.
     """
-    n = len(rows)
+    n, d = rows.shape
     gone = np.zeros(n, dtype=np.bool_)
     radius = least / FIXED**2 - products.SLACK
-    with _faiss_threads(workers) as faiss:
-        index = _index(faiss, rows, max(1, min(4 * int(n**0.5), n // 4)) if inverted else 0, seed)
+    with faiss_threads(workers) as faiss:
+        if inverted:
+            lists = max(1, min(4 * int(n**0.5), n // 4))
+            index = inverted_lists(faiss, n, d, lambda chosen: products.units(rows[chosen]), lists=lists, seed=seed)
+        else:
+            index = faiss.IndexFlatIP(d)
 
         def nearest(asked: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
             limits, _, found = index.range_search(products.units(rows[asked]), radius)

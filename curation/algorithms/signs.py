@@ -15,16 +15,21 @@ from numba import njit
 from numpy.typing import NDArray
 
 from curation.algorithms.parallel import run_chunks, spans
-from curation.algorithms.vectors import FixedRows
+from curation.algorithms.vectors import FixedRows, to_bytes
 
-__all__ = ["CODE_BITS", "FILTER_BITS", "Sketch", "bands_for", "plan", "sketch"]
+__all__ = ["CODE_BITS", "FILTER_BITS", "LANE", "Sketch", "bands_for", "plan", "sketch"]
 
 CODE_BITS = 1024
+"""Signs compared before a product is worth its memory traffic."""
+
 FILTER_BITS = 512
-"""Signs compared first; what passes is compared in all of them before a product is worth its memory traffic."""
+"""Of these, the signs compared first."""
+
+LANE = 16
+"""Signs a band has a place for; the key of a band is the first few of its lane."""
 
 _SPAN = 8192  # rows a thread takes at a time
-_LANES = 64  # rows transformed together, side by side: long runs of equal work for vector registers
+_ABREAST = 64  # rows transformed together, side by side: long runs of equal work for vector registers
 _ROUNDS = 3
 _MAX_BANDS = 128
 _MAX_BITS = 16
@@ -36,19 +41,20 @@ _SIGMAS = 3.5
 class Sketch:
     """Signs of every row, and the limits that belong to them."""
 
-    keys: NDArray[np.uint16]
-    """uint16[n, bands]: ``bits`` signs each."""
-    columns: NDArray[np.uint16]
-    """uint16[bands, n]: the same, for going through one band."""
-    filters: NDArray[np.uint64]
-    """uint64[n, 8]: the first 512 signs; a cache line, as are the others."""
     codes: NDArray[np.uint64]
-    """uint64[n, 8]: the next 512 signs."""
+    """uint64[n, 16 or more]: all signs, 64 a word; lane b (bits 16 b to 16 b + 15) belongs to band b."""
+    columns: NDArray[np.uint16]
+    """uint16[bands, n]: the lanes of the bands, for going through one band."""
     bits: int
+    """Signs of a lane that are its key, at the most."""
     enough: tuple[int, ...]
     """Bands needed where only so many bits of their keys are used."""
     most_different: tuple[int, int]
-    """How many signs of the filters, and of filters and codes, may differ for a close pair."""
+    """How many of the first 512, and of the first 1,024 signs may differ for a close pair."""
+    rough: NDArray[np.int8]
+    """int8[n, d]: the rows themselves in bytes."""
+    length: NDArray[np.float32]
+    """float32[n]: lengths of the rows of bytes."""
 
 
 def _angle(threshold: float) -> float:
@@ -85,19 +91,17 @@ def sketch(rows: FixedRows, threshold: float, *, seed: int, workers: int = 1) ->
     n, d = rows.shape
     bits, bands = plan(n, threshold)
     width = max(64, 1 << (d - 1).bit_length())
-    repeats = -(-max(bits * bands, CODE_BITS) // width)
+    words = max(CODE_BITS, LANE * bands) + 63 >> 6
+    repeats = -(-64 * words // width)
     # The raw stream of a bit generator never changes; what numpy's distributions make of it may.
     raw = np.random.PCG64(seed).random_raw(repeats * _ROUNDS * width)
     signs = ((raw >> np.uint64(63)).astype(np.float32) * 2 - 1).reshape(repeats, _ROUNDS, width)
-    keys = np.empty((n, bands), dtype=np.uint16)
+    codes = np.empty((n, words), dtype=np.uint64)
     columns = np.empty((bands, n), dtype=np.uint16)
-    filters = np.empty((n, FILTER_BITS // 64), dtype=np.uint64)
-    codes = np.empty((n, (CODE_BITS - FILTER_BITS) // 64), dtype=np.uint64)
-    known = (rows, signs, bits, keys, columns, filters, codes)
-    run_chunks(lambda first, last: _signs(first, last, *known), spans(n, _SPAN), workers)
+    run_chunks(lambda first, last: _signs(first, last, rows, signs, codes, columns), spans(n, _SPAN), workers)
     enough = tuple(min(bands, bands_for(max(1, size), threshold)) for size in range(bits + 1))
     most_different = (_most(FILTER_BITS, threshold), _most(CODE_BITS, threshold))
-    return Sketch(keys, columns, filters, codes, bits, enough, most_different)
+    return Sketch(codes, columns, bits, enough, most_different, *to_bytes(rows, workers=workers))
 
 
 def _most(size: int, threshold: float) -> int:
@@ -143,46 +147,34 @@ def _signs(
     stop: int,
     rows: FixedRows,
     signs: NDArray[np.float32],
-    bits: int,
-    keys: NDArray[np.uint16],
-    columns: NDArray[np.uint16],
-    filters: NDArray[np.uint64],
     codes: NDArray[np.uint64],
+    columns: NDArray[np.uint16],
 ) -> None:
     d = rows.shape[1]
     repeats, rounds, width = signs.shape
-    bands = keys.shape[1]
-    used = bits * bands
-    for first in range(start, stop, _LANES):
-        lanes = min(_LANES, stop - first)
-        block = np.empty((width, _LANES), dtype=np.float32)
-        # Lanes side by side, as in the block, so that gathering signs is vector work as well.
-        key = np.zeros((bands, _LANES), dtype=np.uint32)
-        code = np.zeros((CODE_BITS // 64, _LANES), dtype=np.uint64)
+    for first in range(start, stop, _ABREAST):
+        lanes = min(_ABREAST, stop - first)
+        block = np.empty((width, _ABREAST), dtype=np.float32)
+        # Rows side by side, as in the block, so that gathering signs is vector work as well.
+        code = np.zeros((codes.shape[1], _ABREAST), dtype=np.uint64)
         for repeat in range(repeats):
             block[d:] = 0
-            for lane in range(_LANES):
+            for lane in range(_ABREAST):
                 row = first + min(lane, lanes - 1)
                 for c in range(d):
                     block[c, lane] = np.float32(rows[row, c]) * signs[repeat, 0, c]
             _transform(block)
             for r in range(1, rounds):
                 for c in range(width):
-                    for lane in range(_LANES):
+                    for lane in range(_ABREAST):
                         block[c, lane] *= signs[repeat, r, c]
                 _transform(block)
-            for c in range(width):
-                p = repeat * width + c
-                if p < CODE_BITS:
-                    for lane in range(_LANES):
-                        code[p // 64, lane] |= np.uint64(block[c, lane] > 0) << np.uint64(p % 64)
-                if p < used:
-                    for lane in range(_LANES):
-                        key[p // bits, lane] |= np.uint32(block[c, lane] > 0) << np.uint32(p % bits)
+            for p in range(repeat * width, min((repeat + 1) * width, 64 * len(code))):
+                for lane in range(_ABREAST):
+                    code[p // 64, lane] |= np.uint64(block[p % width, lane] > 0) << np.uint64(p % 64)
         for lane in range(lanes):
-            for band in range(bands):
-                keys[first + lane, band] = columns[band, first + lane] = key[band, lane]
-            for w in range(FILTER_BITS // 64):
-                filters[first + lane, w] = code[w, lane]
-            for w in range(FILTER_BITS // 64, CODE_BITS // 64):
-                codes[first + lane, w - FILTER_BITS // 64] = code[w, lane]
+            for w in range(len(code)):
+                codes[first + lane, w] = code[w, lane]
+        for band in range(len(columns)):
+            for lane in range(lanes):
+                columns[band, first + lane] = code[band // 4, lane] >> np.uint64(LANE * (band % 4))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import inspect
 import resource
 import shutil
 import time
@@ -156,9 +157,11 @@ class Session:
             _ = self.domain
         _ = self._earlier
         for name in self.selected:
-            check = self.graph.stages[name].check
-            if check is not None:
-                check(self.recipe.sections[name], self.domain if self.graph.stages[name].uses_domain else None)
+            stage = self.graph.stages[name]
+            if stage.check is not None:
+                shared = {other: self.recipe.sections[other] for other in stage.shared}
+                more = [shared] if len(inspect.signature(stage.check).parameters) > 2 else []
+                stage.check(self.recipe.sections[name], self.domain if stage.uses_domain else None, *more)
 
     # -- planning
 
@@ -196,6 +199,8 @@ class Session:
             return {}
         before, now = current["key_document"], step.document
         if any(before.get(part) != now[part] for part in now if part not in ("inputs", "sources")):
+            return {}
+        if before["sources"].get("domain") != now["sources"].get("domain"):
             return {}
         found = {}
         for table in (*stage.reads, *stage.makes):

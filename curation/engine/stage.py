@@ -180,7 +180,8 @@ class Stage:
         libraries: Distributions whose version shapes the output, so that it is part of the key.
         version: Raised by hand when the output changes for a reason that the code's hash cannot see.
         seeded: Whether it makes random choices, so that the recipe's seed is part of the key.
-        check: Called with the parameters and the domain (or None) before any work, to refuse what would fail later.
+        check: Called with the parameters, the domain (or None) and, if it takes a third argument, the shared sections
+            before any work, to refuse what would fail later.
         estimate: Called by ``curate plan`` with a :class:`curation.engine.estimates.Glimpse`: what the stage will ask
             of teachers outside this process, as an :class:`Ask`; None for nothing.
         free: Parameters that do not shape the output (batch sizes and the like), left out of the key; a field may
@@ -203,7 +204,7 @@ class Stage:
     version: int = 1
     free: tuple[str, ...] = ()
     seeded: bool = True
-    check: Callable[[Any, Any], None] | None = None
+    check: Callable[..., None] | None = None
     uses: Callable[[Any, Mapping[str, Any]], Collection[str]] | None = None
     estimate: Callable[[Any], Any] | None = None
 

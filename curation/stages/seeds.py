@@ -11,6 +11,7 @@ of a leaf that was split, and is no example of a part, has no primary leaf until
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,19 @@ def _candidates(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def check(params: SeedsParams, domain: Any) -> None:
+def check(params: SeedsParams, domain: Any, shared: Mapping[str, Any]) -> None:
     """Refuse a person's file before any work, not after the stages in front of this one."""
+    from curation.taxonomy.base import read_history
     from curation.teachers.seeds_file import read_seeds_file
 
-    if params.file is not None:
-        read_seeds_file(Path(params.file), domain.taxonomy)
+    if params.file is None:
+        return
+    tree = shared["taxonomy"]
+    if tree.induce and tree.base is None:
+        read_seeds_file(Path(params.file), None)  # the leaves are not known yet
+        return
+    versions = read_history(tree, domain).versions.values()
+    read_seeds_file(Path(params.file), [version.taxonomy for version in reversed(versions)])
 
 
 STAGE = Stage(

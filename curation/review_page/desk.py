@@ -25,7 +25,7 @@ from curation.taxonomy.review import Review
 
 __all__ = ["Desk"]
 
-_PAGE = 60
+_PAGE = 20
 _MOST_ROWS = 500
 _STATES = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 _STATUS = ("waiting", *_STATES.values(), "impossible")
@@ -109,13 +109,14 @@ class Desk:
         material, taxonomy = self._material, self._material.taxonomy
         node = taxonomy.node(node_id) if node_id else None
         beside = [other for other in taxonomy.children(node.parent_id) if other is not node] if node else []
-        inputs.one_of(order, ("frequent", "unsure"))
+        evidence = material.examples(node_id, inputs.one_of(order, ("frequent", "unsure")), _PAGE + 1, offset)
         return {
             "node_id": node_id,
             "description": node.description if node else "All nodes.",
             "examples": list(node.examples) if node else [],
             "counts": material.counts_of(node_id),
-            "evidence": material.examples(node_id, order, _PAGE, offset),
+            "evidence": evidence[:_PAGE],
+            "more": len(evidence) > _PAGE,
             "siblings": [self._near(other.node_id) for other in beside],
             "children": [self._near(other.node_id) for other in taxonomy.children(node_id or None)],
         }

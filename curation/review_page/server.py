@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from polars.exceptions import PolarsError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -149,6 +150,9 @@ async def _answer(work: Callable[[], Any]) -> Response:
         return JSONResponse(await run_in_threadpool(work))
     except CurationError as error:
         return JSONResponse({"message": error.message, "hint": error.hint}, 422)
+    except (PolarsError, OSError) as error:
+        message = f"a table of this workspace cannot be read: {str(error).splitlines()[0]}"
+        return JSONResponse({"message": message, "hint": "Type `curate run`, then load the page again."}, 422)
     except KeyError as error:
         return JSONResponse({"message": f"there is no {error.args[0]!r}", "hint": None}, 404)
 

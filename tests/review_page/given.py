@@ -114,6 +114,7 @@ def publish(root: Path, tables: dict[str, pl.DataFrame], run: str = "1") -> None
             frame.write_parquet(build / "data" / name / "0000.parquet")
         store.commit("given", run, {"tables": store.describe_files(build / "data")})
         places = dict.fromkeys(tables, ("given", run))
+        shutil.rmtree(root / "runs" / run, ignore_errors=True)
         store.publish({"id": run, "tables": places}, places)
 
 

@@ -2,19 +2,22 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 
+import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
 from curation.errors import CurationError
 from curation.review_page.desk import Desk
 from curation.review_page.server import make_app, serve
-from tests.review_page.given import HOSTILE, PROPOSALS, make_workspace
+from curation.taxonomy.proposal import to_frame
+from tests.review_page.given import HOSTILE, PROPOSALS, make_workspace, publish
 
 HOME = "http://127.0.0.1:4567"
 
@@ -66,6 +69,18 @@ def test_nonsense_gets_a_sentence(client, call, status, words):
     answer = call(client)
     assert answer.status_code == status
     assert words in answer.json()["message"]
+
+
+def test_a_table_of_another_release_or_gone_is_a_sentence(client, tmp_path):
+    old = pl.DataFrame({"version": ["1"], "node_id": ["discovery"]})
+    publish(tmp_path, {"taxonomy": old, "proposals": to_frame(PROPOSALS)}, run="2")
+    answer = client.get("/api/state")
+    assert answer.status_code == 422
+    assert "is_current" in answer.json()["message"] and "curate run" in answer.json()["hint"]
+    make_workspace(tmp_path, PROPOSALS)
+    assert client.get("/api/state").status_code == 200
+    shutil.rmtree(tmp_path / "objects")
+    assert client.get("/api/node", params={"id": "discovery"}).status_code == 422
 
 
 def test_a_body_without_end_is_refused(client):

@@ -204,8 +204,11 @@ $("single-keys").checked = localStorage.getItem("single-keys") !== "off";
 $("single-keys").addEventListener("change", (event) => localStorage.setItem("single-keys", event.target.checked ? "on" : "off"));
 window.addEventListener("focus", () => page.state && saying(async () => settle(await get("state")))());
 
-saying(async () => {
+try {
   await settle(await get("state"));
   await nodes();
-  await open(page.state.proposals.waiting || !page.state.seeds.all ? (page.state.proposals.all ? "proposals" : "tree") : "seeds");
-})();
+  const { proposals, seeds } = page.state;
+  await open(proposals.waiting ? "proposals" : seeds.labelled < seeds.all ? "seeds" : proposals.all ? "proposals" : "tree");
+} catch (error) {
+  $("detail").replaceChildren(el("p", { class: "gone", role: "alert" }, error.message));
+}

@@ -3,8 +3,8 @@ import { button, count, el, facts, get, saying, share, table } from "./dom.js";
 
 const counted = (counts) => "rows" in counts ? [["rows", count(counts.rows)], ["raw rows", count(counts.raw_rows)], ["candidates", count(counts.candidates)]] : [["rows", "not annotated yet"]];
 
-const evidenceTable = (rows) => table([
-  ["query", (row) => row.text], ["leaf", (row) => el("span", { class: "soft" }, row.primary)],
+const evidenceTable = (rows, stem) => table([
+  ["query", (row) => row.text], ...(stem === null ? [] : [["leaf", (row) => el("span", { class: "soft" }, row.primary.slice(stem.length))]]),
   ["raw rows", (row) => count(row.weight), "n"], ["confidence", (row) => share(row.confidence), "n"],
 ], rows, "Rows of the node");
 
@@ -25,24 +25,27 @@ export async function showNode(box, nodeId, open, current = () => true) {
     el("h3", {}, "Rows"), evidence,
     node.children.length ? neighbours("Children", node.children, open, []) : "",
     nodeId ? neighbours("Siblings", node.siblings, open, []) : "", nodeId ? closest : "");
-  showEvidence(evidence, nodeId, node.evidence);
+  showEvidence(evidence, nodeId, node);
   if (!nodeId) return;
   const rows = await get("closest", { id: nodeId });
   if (current()) closest.replaceWith(neighbours("Closest leaves", rows, open, [["similarity", (row) => row.similarity.toFixed(3), "n"]]));
 }
 
 function showEvidence(box, nodeId, first) {
-  let rows = first;
+  // Below an inner node the leaf is told by what follows the node's own id.
+  const stem = first.children.length ? nodeId && `${nodeId}.` : null;
+  let { evidence: rows, more } = first;
   let order = "frequent";
   const draw = () => box.replaceChildren(
     el("div", { class: "buttons" },
       ...[["frequent", "Most frequent"], ["unsure", "Least sure"]].map(([name, text]) =>
         el("button", { type: "button", "aria-pressed": String(order === name), onclick: saying(() => load(name, 0)) }, text))),
-    rows.length ? evidenceTable(rows) : el("p", { class: "soft" }, "No row has this label."),
-    rows.length && rows.length % 60 === 0 ? button("More rows", "", saying(() => load(order, rows.length))) : "");
+    rows.length ? evidenceTable(rows, stem) : el("p", { class: "soft" }, "No row has this label."),
+    more ? el("div", { class: "buttons" }, button("More rows", "", saying(() => load(order, rows.length)))) : "");
   const load = async (name, offset) => {
-    const more = (await get("node", { id: nodeId, order: name, offset })).evidence;
-    rows = offset ? [...rows, ...more] : more;
+    const next = await get("node", { id: nodeId, order: name, offset });
+    rows = offset ? [...rows, ...next.evidence] : next.evidence;
+    more = next.more;
     order = name;
     draw();
   };

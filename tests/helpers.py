@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ class FakePart:
 
     def reject(self, frame: pl.DataFrame) -> None:
         self._context.rejects.append(frame)
+
+    def companion(self, table: str, name: str, write: Callable[[Path], None]) -> None:
+        assert self._context.scratch is not None
+        write(self._context.scratch / name)
 
     def account(self, account: Account) -> None:
         self._context.accounts.append(account)
@@ -57,6 +61,7 @@ class FakeContext:
         workers: int = 2,
         memory: int = 2 << 30,
         earlier: dict[str, pl.DataFrame] | None = None,
+        earlier_companions: dict[str, Path] | None = None,
         previous: dict[str, pl.DataFrame] | None = None,
         cache: Path | None = None,
     ) -> None:
@@ -67,6 +72,7 @@ class FakeContext:
         self.scratch, self.log, self.domain = scratch, log, domain
         self.inputs = inputs or {}
         self._earlier, self._previous, self.cache = earlier, previous or {}, cache
+        self._earlier_companions = earlier_companions or {}
         self.calls: list[pl.DataFrame] = []
         self.tables: dict[str, list[pl.DataFrame]] = {}
         self.rejects: list[pl.DataFrame] = []
@@ -102,6 +108,9 @@ class FakeContext:
         path = self.scratch / f"earlier-{table}.parquet"
         self._earlier[table].write_parquet(path)
         return [path]
+
+    def earlier_companion(self, table: str, name: str) -> Path | None:
+        return None if self._earlier is None else self._earlier_companions.get(name)
 
     def previous(self, table: str) -> pl.LazyFrame | None:
         return self._previous[table].lazy() if table in self._previous else None

@@ -81,6 +81,7 @@ def partitioned_kcenter(
     k: int,
     *,
     weights: NDArray[np.int64] | None = None,
+    centres: FloatRows | None = None,
     seed: int = 0,
     workers: int = 1,
     exact_rows: int = EXACT_ROWS,
@@ -100,6 +101,7 @@ def partitioned_kcenter(
         vectors: float32[n, d]; may be a memory map.
         k: rows to pick; min(k, n) are picked.
         weights: as in ``kcenter``.
+        centres: as in ``kcenter``; beyond ``exact_rows`` each counts in the cell it lies in.
         seed: of the cells.
         workers: threads; they do not change the result.
         exact_rows: rows up to which the exact algorithm is used.
@@ -107,23 +109,33 @@ def partitioned_kcenter(
 
     Returns:
         As ``kcenter``; beyond ``exact_rows`` the radius of a pick is the distance to the nearest earlier pick of its
-        cell, and 2 for the first pick of each cell.
+        cell, and 2 for the first pick of each cell without centres.
     """
     n = len(vectors)
     k = max(0, min(int(k), n))
     if n <= exact_rows and n * k <= exact_rows * exact_rows // 4:
-        return kcenter(vectors, k, weights=weights, workers=workers)
-    own = cells(vectors, max(1, min(-(-n // cell_rows), k)), seed=seed, workers=workers)
+        return kcenter(vectors, k, weights=weights, centres=centres, workers=workers)
+    count = max(1, min(-(-n // cell_rows), k))
+    if centres is None or len(centres) == 0:
+        own, of_centre = cells(vectors, count, seed=seed, workers=workers), np.empty(0, np.int32)
+        centres = np.empty((0, vectors.shape[1]), np.float32)
+    else:
+        own, of_centre = np.split(cells(np.concatenate([vectors, centres]), count, seed=seed, workers=workers), [n])
     order = np.argsort(own, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(own[order])) + 1)
+    earlier = [centres[of_centre == own[rows[0]]] for rows in members]
     with blas_threads(workers, n * k * vectors.shape[1]):
-        picks, radius = _fill_cells(vectors, members, k, weights)
+        picks, radius = _fill_cells(vectors, members, k, weights, earlier)
     chosen = merge_by_radius(picks, radius, weights, k)
     return picks[chosen], radius[chosen]
 
 
 def _fill_cells(
-    vectors: FloatRows, members: list[NDArray[np.int64]], k: int, weights: NDArray[np.int64] | None
+    vectors: FloatRows,
+    members: list[NDArray[np.int64]],
+    k: int,
+    weights: NDArray[np.int64] | None,
+    earlier: list[FloatRows],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Candidates of all cells with their radii, among them the k of widest radius.
 
@@ -133,26 +145,30 @@ def _fill_cells(
     n = sum(len(rows) for rows in members)
     shares = [-(-k * len(rows) // n) for rows in members]
     states, radii = [], []
-    for rows, share in zip(members, shares, strict=True):
-        state = Greedy(by_priority(None if weights is None else np.asarray(weights)[rows], len(rows)))
-        state.load(to_grid(vectors[rows]), share)
-        state.start(int(by_priority(None if weights is None else np.asarray(weights)[rows], len(rows))[0]))
+    for rows, share, centres in zip(members, shares, earlier, strict=True):
+        order = by_priority(None if weights is None else np.asarray(weights)[rows], len(rows))
+        state = Greedy(order)
+        state.load(to_grid(vectors[rows]), share, to_grid(centres))
+        if len(centres) == 0:
+            state.start(int(order[0]))
         state.run()
         states.append(state)
-        radii.append(_unload(state, vectors, rows))
+        radii.append(_unload(state, vectors, rows, centres))
     reached = np.array([radius[-1] for radius in radii])
     for cell in np.lexsort((np.arange(len(members)), -reached)):
         cut = -np.partition(-np.concatenate(radii), k - 1)[k - 1]
         if reached[cell] <= cut:
             break
         rows = members[cell]
-        states[cell].load(to_grid(vectors[rows]), min(len(rows), _CANDIDATES * shares[cell] + 8))
+        states[cell].load(
+            to_grid(vectors[rows]), min(len(rows), _CANDIDATES * shares[cell] + 8), to_grid(earlier[cell])
+        )
         states[cell].run(float(cut))
-        radii[cell] = _unload(states[cell], vectors, rows)
+        radii[cell] = _unload(states[cell], vectors, rows, earlier[cell])
     picks = [rows[state.picks] for rows, state in zip(members, states, strict=True)]
     return np.concatenate(picks), np.concatenate(radii)
 
 
-def _unload(state: Greedy, vectors: FloatRows, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+def _unload(state: Greedy, vectors: FloatRows, rows: NDArray[np.int64], centres: FloatRows) -> NDArray[np.float32]:
     state.unload()
-    return pick_radii(vectors[rows[state.picks]], state.nearest[state.picks])
+    return pick_radii(vectors[rows[state.picks]], state.nearest[state.picks], centres)

@@ -33,6 +33,7 @@ class InputTable:
     files: tuple[Path, ...]
     rows: int
     digest: str
+    directory: Path = Path()
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The table lazily; one without files has the contract's columns and no rows."""
@@ -132,6 +133,14 @@ class _Part:
         if len(bad):
             raise CurationError(f"stage {self._context.stage.name} recorded calls that break their contract")
         self._calls.append(good)
+
+    def companion(self, table: str, name: str, write: Callable[[Path], None]) -> None:
+        if table not in self._context.stage.makes or name.endswith(".parquet"):
+            raise CurationError(f"stage {self._context.stage.name} cannot put {name} beside the table {table}")
+        temporary = self._context.store.temporary / f"{self._context.stage.name}-{name}"
+        write(temporary)
+        fsync_file(temporary)
+        temporary.replace(self._context.build / "data" / table / name)
 
     def close(self) -> None:
         """Write everything, then the marker that says the part is whole."""
@@ -234,6 +243,12 @@ class BuildContext:
 
     def previous(self, table: str) -> pl.LazyFrame | None:
         return self._previous[table].scan(table) if table in self._previous else None
+
+    def earlier_companion(self, table: str, name: str) -> Path | None:
+        if self.earlier(table) is None:
+            return None
+        path = self._earlier[table].directory / name
+        return path if path.exists() else None
 
     def earlier_files(self, table: str) -> list[Path]:
         return list(self._earlier[table].files) if self.earlier(table) is not None else []

@@ -429,7 +429,8 @@ class Session:
 def _input_table(directory: Path, files: Mapping[str, Any]) -> InputTable:
     """A built table from its directory and what its object's manifest says of its files."""
     return InputTable(
-        files=tuple(directory / file for file in files),
+        files=tuple(directory / file for file in files if file.endswith(".parquet")),
+        directory=directory,
         rows=sum(entry["rows"] for entry in files.values()),
         digest=hashlib.sha256(canonical({f: e["sha256"] for f, e in files.items()})).hexdigest()[:16],
     )

@@ -88,6 +88,9 @@ class Part(Protocol):
     def reject(self, frame: pl.DataFrame) -> None:
         """Refuse rows: columns ``reason``, ``weight``, and ``query_id`` or ``file`` and ``row``; maybe ``text``."""
 
+    def companion(self, table: str, name: str, write: Callable[[Path], None]) -> None:
+        """Put a file that is no Parquet beside a table: ``latest/<table>/<name>``; ``write`` gets a path to fill."""
+
     def account(self, account: Account) -> None:
         """Say what became of the rows this part took in; called at most once a part."""
 
@@ -143,6 +146,9 @@ class Context(Protocol):
 
     def part(self, name: str = "0000") -> AbstractContextManager[Part]:
         """Open a part. Parts are concatenated in the order of their names; use zero-padded numbers."""
+
+    def earlier_companion(self, table: str, name: str) -> Path | None:
+        """A file beside a table of the earlier workspace; None when there is none."""
 
     def previous(self, table: str) -> pl.LazyFrame | None:
         """A table that this stage read or made in the run that is published, if only its inputs changed since.

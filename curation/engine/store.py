@@ -141,7 +141,7 @@ class Store:
         return True
 
     def describe_files(self, data: Path) -> dict[str, dict[str, dict[str, Any]]]:
-        """Table to file name to rows, bytes and SHA-256, for the tables under ``data``."""
+        """Table to file name to rows, bytes and SHA-256, for the tables under ``data`` and what lies beside them."""
         import pyarrow.parquet as pq
 
         tables: dict[str, dict[str, dict[str, Any]]] = {}
@@ -149,10 +149,10 @@ class Store:
             tables[directory.name] = {
                 file.name: {
                     "sha256": file_digest(file),
-                    "rows": pq.read_metadata(file).num_rows,
+                    "rows": pq.read_metadata(file).num_rows if file.suffix == ".parquet" else 0,
                     "bytes": file.stat().st_size,
                 }
-                for file in sorted(directory.glob("*.parquet"))
+                for file in sorted(directory.iterdir())
             }
         return tables
 

@@ -12,6 +12,9 @@ all together. `radius_max` and `radius_mean` are Euclidean distances of unit vec
 that covers it. To compare with chance, `selected_radius_*`, `random_radius_*` and `stratified_radius_*` are distances
 of a seeded sample of up to 4,096 survivors to the nearest pick of any bucket: of this selection, of as many random
 rows, and of random rows under the same quotas.
+
+Where the recipe names an earlier workspace, its selection counts as picked: a row near a pick of that day, in the
+same cell, is picked late.
 """
 
 from __future__ import annotations
@@ -66,6 +69,10 @@ class _Survivors:
         """Raw rows behind each survivor."""
         return self.frame["weight"].to_numpy()
 
+    def unit_name(self, level: int, row: int) -> str:
+        """What the unit of a row is called."""
+        return str(self.frame[row : row + 1].select(_unit_names()[level]).item())
+
     @cached_property
     def column(self) -> np.ndarray:
         """Difficulty as a column of a quota matrix."""
@@ -81,6 +88,12 @@ class _Plan:
     quota: np.ndarray
 
 
+def _unit_names() -> tuple[pl.Expr, ...]:
+    """What a row's unit is called on each level: its bucket, its primary leaf, its level-1 category, all."""
+    primary = pl.col("bucket").str.split("|").list.first()
+    return pl.col("bucket"), primary, primary.str.split(".").list.first(), pl.col("bucket").str.slice(0, 0)
+
+
 def _survivors(ctx: Context) -> _Survivors:
     kept = (
         ctx.scan("semantic_groups", ["query_id", "representative_id", "group_count", "bucket"])
@@ -94,13 +107,11 @@ def _survivors(ctx: Context) -> _Survivors:
             f"{strays:,} rows of difficulty are not representatives of semantic_groups",
             "Run the difficulty stage again.",
         )
-    primary = pl.col("bucket").str.split("|").list.first()
-    names = {"bucket": pl.col("bucket"), "primary": primary, "level1": primary.str.split(".").list.first()}
-    codes = frame.select((name.rank("dense").cast(pl.Int64) - 1).alias(level) for level, name in names.items())
+    levels = [(name.rank("dense").cast(pl.Int64) - 1).alias(f"{i}") for i, name in enumerate(_unit_names())]
     n = frame.height
     return _Survivors(
         frame=frame,
-        levels=(*(column.to_numpy() for column in codes), np.zeros(n, dtype=np.int64)),
+        levels=tuple(column.to_numpy() for column in frame.select(levels)),
         radius=np.full(n, -1.0, dtype=np.float32),
         representative=np.arange(n),
         similarity=np.ones(n, dtype=np.float32),
@@ -166,6 +177,32 @@ def _parents(units: np.ndarray, coarser: np.ndarray) -> np.ndarray:
     return above
 
 
+class _Earlier:
+    """Picks of the earlier workspace, by unit of the plan's level and difficulty."""
+
+    def __init__(self, ctx: Context, level: int) -> None:
+        self._vectors = np.empty((0, 0), dtype=np.float32)
+        self._rows: dict[tuple[str, int], np.ndarray] = {}
+        selection = ctx.earlier("selection", ["query_id", "bucket", "difficulty"])
+        vectors = ctx.earlier("embeddings")
+        if selection is None or vectors is None:
+            return
+        # Only the picks' vectors may stay in memory.
+        found = vectors.join(selection.select("query_id"), on="query_id", how="semi").collect(engine="streaming")
+        picks = selection.collect().join(found, on="query_id").sort("query_id")
+        self._vectors = picks["vector"].to_numpy()
+        names = picks.select(_unit_names()[level].alias("unit"), "difficulty").with_row_index("row")
+        for (unit, difficulty), rows in names.group_by("unit", "difficulty", maintain_order=True):
+            self._rows[str(unit), int(difficulty)] = rows["row"].to_numpy()  # type: ignore[call-overload]
+
+    def __call__(self, unit: str, difficulty: int, width: int) -> np.ndarray:
+        """float32[m, width]: the vectors of a cell; none where their width is another."""
+        rows = self._rows.get((unit, difficulty))
+        if rows is None or self._vectors.shape[1] != width:
+            return np.empty((0, width), dtype=np.float32)
+        return self._vectors[rows]
+
+
 def _runs(codes: np.ndarray) -> list[tuple[int, int]]:
     """Half-open ranges of equal neighbours."""
     if len(codes) == 0:
@@ -175,13 +212,20 @@ def _runs(codes: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _pick(
-    rows: _Survivors, plan: _Plan, members: np.ndarray, vectors: np.ndarray, ctx: Context, workers: int
+    rows: _Survivors,
+    plan: _Plan,
+    earlier: _Earlier,
+    members: np.ndarray,
+    vectors: np.ndarray,
+    ctx: Context,
+    workers: int,
 ) -> None:
     """Fill the quotas of all cells of one unit, then cover its rows, own bucket first."""
     from curation.algorithms.coverage import nearest
     from curation.algorithms.partition import partitioned_kcenter
 
     unit, column, weight = rows.levels[plan.level][members], rows.column[members], rows.weight[members]
+    width = vectors.shape[1]
     # Rows of a cell by id, since ties go to the earlier row.
     order = np.lexsort((members, column, unit))
     for first, last in _runs(unit[order] * 7 + column[order]):
@@ -192,6 +236,7 @@ def _pick(
                 vectors[cell],
                 wanted,
                 weights=weight[cell],
+                centres=earlier(rows.unit_name(plan.level, members[cell[0]]), int(column[cell[0]]) - 1, width),
                 seed=ctx.seed,
                 workers=workers,
                 exact_rows=ctx.params.exact_rows,
@@ -278,6 +323,7 @@ def _select(ctx: Context, rows: _Survivors, plan: _Plan, comparison: _Comparison
     # A partition is in memory twice (read and reordered), a cell of it once more, on the grid.
     most = max(1, ctx.memory // 5 // (4 * width))
     cover = rows.levels[plan.cover_level]
+    earlier = _Earlier(ctx, plan.level)
     partition = plan_partitions(np.bincount(cover), most)[cover]
     parts = regroup(comparison.watch(vector_batches(files)), rows.ids, partition, ctx.scratch)
     done = 0
@@ -290,7 +336,7 @@ def _select(ctx: Context, rows: _Survivors, plan: _Plan, comparison: _Comparison
         def pick(
             first: int, last: int, workers: int, members: np.ndarray = members, of: np.ndarray = vectors
         ) -> None:
-            _pick(rows, plan, members[first:last], of[first:last], ctx, workers)
+            _pick(rows, plan, earlier, members[first:last], of[first:last], ctx, workers)
 
         units = _runs(cover[members])
         with blas_threads(1, 0):
@@ -361,6 +407,7 @@ STAGE = Stage(
     params=GeometricParams,
     reads=("semantic_groups", "embeddings", "difficulty", "synthetic"),
     makes=("selection", "geometric_groups"),
+    earlier=("selection", "embeddings"),
     title="Pick the rows that cover the rest",
     after="difficulty",
     shared=("pool",),

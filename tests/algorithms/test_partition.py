@@ -76,3 +76,20 @@ def test_memory_maps_are_read_in_place(tmp_path):
     for exact in (100, 10_000):
         expected = partitioned_kcenter(vectors, 200, exact_rows=exact, cell_rows=1000)[0]
         assert np.array_equal(partitioned_kcenter(mapped, 200, exact_rows=exact, cell_rows=1000)[0], expected)
+
+
+def test_an_earlier_selection_is_honoured_in_every_cell():
+    vectors = clouds(6000, 24, seed=4, groups=40)
+    earlier, fresh = vectors[:3000], vectors[3000:]
+    options = {"exact_rows": 100, "cell_rows": 800}
+    alone, _ = partitioned_kcenter(fresh, 300, **options)
+    after, radius = partitioned_kcenter(fresh, 300, centres=earlier, **options)
+    assert len(set(after.tolist())) == 300 and (np.diff(radius) <= 0).all()
+    assert radius[0] < 2
+    # What is picked after the earlier rows lies farther from them than what is picked without knowing of them.
+    distance = [radii(np.abs(fresh[p] @ earlier.T).max(axis=1)).mean() for p in (alone, after)]
+    assert distance[1] > distance[0]
+    again, _ = partitioned_kcenter(fresh, 300, centres=earlier, workers=3, **options)
+    assert np.array_equal(after, again)
+    none, _ = partitioned_kcenter(fresh, 300, centres=earlier[:0], **options)
+    assert np.array_equal(none, alone)

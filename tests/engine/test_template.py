@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from curation.engine.recipe import Recipe
+from curation.engine.recipe import Recipe, section_models
 from curation.engine.template import recipe_template
 from curation.pipeline import STAGES
 
@@ -22,7 +22,7 @@ def test_it_loads_with_every_default(tmp_path):
     recipe = load(tmp_path, template())
     assert recipe.seed == 5
     assert recipe.log.text == "q"
-    assert recipe.sections == {name: stage.params() for name, stage in STAGES.items()}
+    assert recipe.sections == {name: model() for name, model in section_models(STAGES).items()}
 
 
 def test_every_commented_setting_may_be_uncommented(tmp_path):
@@ -33,7 +33,7 @@ def test_every_commented_setting_may_be_uncommented(tmp_path):
         setting = re.fullmatch(r"# (  [a-z_]+: .*)", line)
         lines.append(f"{section[1]}:" if section else setting[1] if setting else line)
     everything = load(tmp_path, "\n".join(lines))
-    assert everything.sections == {name: stage.params() for name, stage in STAGES.items()}
+    assert everything.sections == {name: model() for name, model in section_models(STAGES).items()}
     named = "\n".join(lines)
     for name, stage in STAGES.items():
         for field in stage.params.model_fields:

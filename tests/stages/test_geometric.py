@@ -40,7 +40,7 @@ def given_survivors(tmp_path, n=1200, seed=0):
     }
 
 
-def run(given, tmp_path, *, params=None, workers=2, memory=2 << 30, **pool):
+def run(given, tmp_path, *, params=None, workers=2, memory=2 << 30, earlier=None, **pool):
     context = FakeContext(
         STAGE,
         given,
@@ -48,6 +48,7 @@ def run(given, tmp_path, *, params=None, workers=2, memory=2 << 30, **pool):
         params=params,
         workers=workers,
         memory=memory,
+        earlier=earlier,
         shared={"pool": PoolParams(**{"tool_removed_share": 0.0, **pool})},
     ).run()
     return SimpleNamespace(
@@ -264,3 +265,33 @@ def test_t10_same_bytes_from_the_engine_whatever_workers_and_memory(tmp_path):
     ledger = {row["stage"]: row for row in one.ledger.iter_rows(named=True)}
     assert ledger["semantic"]["rows_in"] == 1485 and ledger["geometric"]["kept"] == one.selection.height == 118
     assert ledger["semantic"]["weight_in"] == ledger["geometric"]["weight_out"]
+
+
+@pytest.mark.parametrize("params", [{}, {"exact_rows": 50}])
+def test_rows_near_an_earlier_selection_are_picked_late(tmp_path, params):
+    given = given_survivors(tmp_path)
+    first = run(given, tmp_path, params=params, size=100)
+    earlier = {"selection": first.selection, "embeddings": given["embeddings"]}
+    second = run(given, tmp_path, params=params, size=100, earlier=earlier)
+    assert second.selection.height == 100
+    # The same log again: what was picked then is at distance 0 from a pick, and all else comes first.
+    both = set(first.selection["query_id"]) & set(second.selection["query_id"])
+    alone = first.groups.join(given["difficulty"], on="query_id").join(given["semantic_groups"], on="query_id")
+    sizes = alone.group_by("bucket", "difficulty").len()
+    assert len(both) <= (sizes["len"] == 1).sum()
+    again = run(given, tmp_path, params=params, size=100, earlier=earlier, workers=1)
+    assert again.selection.equals(second.selection)
+
+
+def test_an_earlier_selection_of_another_encoder_or_another_bucket_does_not_count(tmp_path):
+    given = given_survivors(tmp_path)
+    first = run(given, tmp_path, size=100)
+    wider = given["embeddings"].with_columns(
+        vector=pl.Series(np.ones((given["embeddings"].height, 3), np.float32), dtype=pl.Array(pl.Float32, 3))
+    )
+    elsewhere = first.selection.with_columns(bucket=pl.lit("nowhere|"))
+    for earlier in (
+        {"selection": first.selection, "embeddings": wider},
+        {"selection": elsewhere, "embeddings": given["embeddings"]},
+    ):
+        assert run(given, tmp_path, size=100, earlier=earlier).selection.equals(first.selection)

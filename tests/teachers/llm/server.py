@@ -202,10 +202,10 @@ class Server:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
-            await asyncio.sleep(act.delay)
+            there = await _pause(reader, act.delay)
         finally:
             self.in_flight -= 1
-        if act.end == "drop":
+        if act.end == "drop" or not there:
             return False
         response = _response(act.status, act.headers, act.response(sent))
         for piece in _pieces(response, act.end):
@@ -214,6 +214,15 @@ class Server:
             if act.end == "drip":
                 await asyncio.sleep(0.05)
         return act.end == "whole"
+
+
+async def _pause(reader: asyncio.StreamReader, seconds: float) -> bool:
+    """Wait; False as soon as the client has gone."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await reader.read(1) != b""
+    except TimeoutError:
+        return True
 
 
 def _pieces(response: bytes, end: str) -> Iterator[bytes]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 __all__ = [
     "Score",
+    "calibration_error",
     "constraint_scores",
     "difficulty_scores",
     "f1",
@@ -54,6 +56,20 @@ def f1(group: str, right: int, said: int, true: int, prefix: str = "") -> list[S
         share(group, f"{prefix}recall", right, true),
         share(group, f"{prefix}F1", 2 * right, said + true),
     ]
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
+    """Expected calibration error (Guo et al. 2017): mean distance of confidence and accuracy over bins of equal size.
+
+    Args:
+        confidence: float[n], probabilities.
+        right: bool[n].
+        bins: At most n of them.
+    """
+    order = np.argsort(confidence, kind="stable")
+    parts = np.array_split(order, min(bins, len(order)))
+    gaps = [len(part) * abs(float(confidence[part].mean()) - float(right[part].mean())) for part in parts]
+    return sum(gaps) / len(order)
 
 
 def query_truth(truth: pl.DataFrame, occurrences: pl.DataFrame) -> pl.DataFrame:

@@ -169,6 +169,35 @@ GOLDEN: list[tuple[str, list[tuple[str, str, str]]]] = [
     ("a scar on the card at the train station", []),
     ("去KFC不要spicy的", [("preference.taste", "not_spicy", "不要spicy")]),
     ("thanks, that is all", []),
+    # A bare town says where something is wanted, not where a way begins or ends.
+    ("泉州有哪些老茶馆", [("spatial_scope", "in:泉州", "泉州")]),
+    ("从厦门去泉州要多久", []),
+    (
+        "昆明周边两小时车程以内的温泉",
+        [("spatial_scope", "in:昆明", "昆明"), ("spatial_scope", "<=120min_drive", "两小时车程以内")],
+    ),
+    ("我家旁边的裁缝铺", [("spatial_scope", "near:我家", "我家旁边")]),
+    # What is asked for itself is no constraint; what a place must have is one.
+    ("前台有充电桩吗", []),
+    (
+        "带充电桩的民宿有停车场",
+        [("preference.facility", "charging", "带充电桩"), ("preference.facility", "parking", "有停车场")],
+    ),
+    ("最好靠窗", []),
+    ("动车票还有吗", [("transport_mode", "high_speed_train", "动车")]),
+    ("去体育馆坐几路车", [("transport_mode", "bus", "坐几路车")]),
+    ("图书馆现在人多不多", [("time.when", "now", "现在")]),
+    ("厦门四天怎么玩", [("time.duration", "4days", "四天")]),
+    ("川菜馆排行榜五家", [("quantity", "5", "五家")]),
+    ("部门团建三十人的农家乐", [("party", "colleagues_30_people", "部门团建三十人")]),
+    ("去车站换乘次数最少", [("route.prefer", "fewest_changes", "换乘次数最少")]),
+    ("within an hour's walk", [("spatial_scope", "<=60min_walk", "within an hour's walk")]),
+    ("a room for a team of twelve", [("party", "12_people", "team of twelve")]),
+    ("how much is a taxi", [("transport_mode", "taxi", "taxi")]),
+    (
+        "via Oxford avoiding tolls",
+        [("route.via", "via:oxford", "via Oxford"), ("route.avoid", "tolls", "avoiding tolls")],
+    ),
 ]
 
 

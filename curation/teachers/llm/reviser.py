@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from curation.domain.model import Taxonomy
+import polars as pl
+
+from curation.domain.model import OTHER, Taxonomy
 from curation.errors import CurationError
 from curation.taxonomy.decisions import operation_of
 from curation.taxonomy.operations import apply
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from curation.domain import Domain
     from curation.teachers.prompts import Language
 
-__all__ = ["Cluster", "Doubt", "Proposed", "propose_for_other", "refine"]
+__all__ = ["Cluster", "Doubt", "Proposed", "doubts_of", "judge_expansion", "propose_for_other", "refine"]
 
 _TAKES = {
     "add": ("name", "description"),
@@ -39,6 +41,8 @@ _TAKES = {
     "describe": ("description",),
 }
 """What each kind of proposal needs besides its node; what else an answer fills in is not looked at."""
+_SEEDS, _PAIRS = 6, 20
+"""Seeds that are shown of a doubt, and pairs of leaves in doubt that are shown."""
 _SHOWN = 30
 """Queries of a cluster that the model sees, and evidence rows of a proposal."""
 
@@ -224,8 +228,8 @@ def propose_for_other(
 ) -> Proposed:
     """What is to be done about the clusters in the Other of a node.
 
-    A cluster becomes a new leaf below the node, or a wider description of a leaf that its queries belong to, or is
-    left alone.
+    A cluster becomes a new leaf below the node, or goes from its Other to a leaf that its queries belong to (kind
+    ``merge``), or is left alone.
 
     Args:
         client: Who asks.
@@ -267,14 +271,16 @@ def _for_cluster(
 ) -> Proposal | None:
     if entry.action == "leave":
         return None
-    description = (entry.description or "").strip()
-    about: dict[str, Any] = {"kind": "add", "node_id": parent_id, "description": description}
+    about: dict[str, Any]
     if entry.action == "new":
-        about["name"] = check_name(entry.name or "", [node.name for node in taxonomy.children(parent_id)])
+        name = check_name(entry.name or "", [node.name for node in taxonomy.children(parent_id)])
+        about = {"kind": "add", "node_id": parent_id, "name": name}
+        about["description"] = (entry.description or "").strip()
     else:
         if entry.leaf not in taxonomy.leaf_set or taxonomy.node(entry.leaf).is_other:
             raise FaultyAnswerError(f"{entry.leaf!r} is no leaf that queries can belong to")
-        about |= {"kind": "describe", "node_id": entry.leaf}
+        other = OTHER if parent_id is None else f"{parent_id}.{OTHER}"
+        about = {"kind": "merge", "node_id": other, "target": entry.leaf}
     proposal = Proposal(
         source="expand",
         base_version=taxonomy.version,
@@ -289,3 +295,66 @@ def _for_cluster(
     )
     _try_out(proposal, taxonomy)
     return proposal
+
+
+def judge_expansion(
+    client: Asker,
+    taxonomy: Taxonomy,
+    found: Sequence[Proposal],
+    domain: Domain,
+    *,
+    language: Language,
+    decided: Sequence[Mapping[str, Any]] = (),
+) -> Proposed:
+    """What an LLM makes of clusters that somebody else found and proposed something for.
+
+    Nobody reads millions of rows with an LLM: the embedded teacher finds the clusters, this says what they are.
+
+    Args:
+        client: Who asks.
+        taxonomy: The version the rows were labelled with.
+        found: Proposals of kind ``add`` or ``merge`` whose evidence is a cluster.
+        domain, language, decided: As for :func:`propose_for_other`.
+    """
+    by_parent: dict[str | None, list[Cluster]] = {}
+    for proposal in found:
+        parent = proposal.node_id
+        if proposal.kind == "merge":
+            parent = (proposal.node_id or "").rpartition(".")[0] or None
+        cluster = Cluster(proposal.evidence, proposal.rows, proposal.weight, proposal.purity, proposal.trend)
+        by_parent.setdefault(parent, []).append(cluster)
+    parts = [
+        propose_for_other(client, taxonomy, parent, clusters, domain, language=language, decided=decided)
+        for parent, clusters in sorted(by_parent.items(), key=lambda item: item[0] or "")
+    ]
+    return Proposed(
+        tuple(proposal for part in parts for proposal in part.proposals),
+        tuple(problem for part in parts for problem in part.problems),
+    )
+
+
+def doubts_of(seeds: pl.DataFrame, ambiguous: pl.DataFrame, taxonomy: Taxonomy) -> list[Doubt]:
+    """The doubts that labelling the seeds by each other leaves, the largest first within each kind.
+
+    Args:
+        seeds: ``query_id``, ``text``, ``primary``; those to be labelled, without mere proposals.
+        ambiguous: ``query_id``, ``primary``, ``first``, ``second``: seeds whose two likeliest leaves are close, or
+            whose likeliest is not their own.
+        taxonomy: The version.
+    """
+    texts = dict(seeds.select("query_id", "text").iter_rows())
+    pairs: dict[tuple[Literal["ambiguous", "confused"], str, str], list[Evidence]] = {}
+    for query_id, primary, first, second in ambiguous.select("query_id", "primary", "first", "second").iter_rows():
+        other = second if first == primary else first
+        one, two = sorted((primary, other))
+        kind: Literal["ambiguous", "confused"] = "ambiguous" if first == primary else "confused"
+        pairs.setdefault((kind, one, two), []).append(Evidence(query_id, texts[query_id]))
+    doubts = [Doubt(kind, (one, two), tuple(rows[:_SEEDS])) for (kind, one, two), rows in _largest(pairs)]
+    others = [node.node_id for node in taxonomy.nodes if node.is_other]
+    lost = seeds.filter(pl.col("primary").is_null() | pl.col("primary").is_in(others)).sort("query_id")
+    uncovered = [Evidence(query_id, text) for query_id, text in lost.select("query_id", "text").iter_rows()]
+    return doubts + ([Doubt("uncovered", (), tuple(uncovered[: _SEEDS * _PAIRS]))] if uncovered else [])
+
+
+def _largest(pairs: Mapping[Any, list[Evidence]]) -> list[tuple[Any, list[Evidence]]]:
+    return sorted(pairs.items(), key=lambda item: (-len(item[1]), item[0]))[:_PAIRS]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from curation.domain import load_domain
 from curation.domain.model import Node, Taxonomy
-from curation.taxonomy.proposal import Evidence, Part
-from curation.teachers.llm.reviser import Cluster, Doubt, propose_for_other, refine
+from curation.taxonomy.proposal import Evidence, Part, Proposal
+from curation.teachers.llm.reviser import Cluster, Doubt, doubts_of, judge_expansion, propose_for_other, refine
 from tests.teachers.llm.fake import FakeClient
 
 DOMAIN = load_domain("map_travel")
@@ -175,20 +176,20 @@ def new(name):
 
 
 def existing(leaf):
-    return lambda row: say(row, "existing", leaf=leaf, description="Wider.")
+    return lambda row: say(row, "existing", leaf=leaf)
 
 
 def leave(row):
     return say(row, "leave")
 
 
-def test_clusters_become_leaves_or_widen_one_or_stay():
+def test_clusters_become_leaves_or_go_to_one_or_stay():
     _, made = expand({"cluster 0": new("z"), "cluster 1": existing("b"), "cluster 2": leave})
     first, second = made.proposals
     assert (first.kind, first.node_id, first.name, first.description) == ("add", "a", "z", "About z.")
     assert (first.source, first.rows, first.weight, first.purity, first.trend) == ("expand", 20, 100, 0.75, 0.25)
     assert first.evidence == CLUSTERS[0].evidence
-    assert (second.kind, second.node_id, second.description) == ("describe", "b", "Wider.")
+    assert (second.kind, second.node_id, second.target) == ("merge", "a.other", "b")
     assert made.problems == ()
 
 
@@ -220,3 +221,32 @@ def test_what_was_decided_for_a_cluster_does_not_come_again():
     said = {"cluster 0": new("z"), "cluster 1": leave, "cluster 2": leave}
     _, made = expand(said)
     assert expand(said, decided=[proposal.gist for proposal in made.proposals])[1].proposals == ()
+
+
+def test_an_llm_judges_clusters_that_were_found_by_others():
+    found = [
+        Proposal(
+            "expand", "add", "a", "3", "Found.", name="ugly_name", evidence=(ROWS[0],), rows=7, weight=70, purity=0.5
+        ),
+        Proposal("expand", "merge", "other", "3", "Found.", target="b", evidence=(ROWS[1],), rows=8, weight=80),
+    ]
+    said = {"text 0": new("z"), "text 1": existing("c")}
+    client = FakeClient(lambda data: {"clusters": [said[row["queries"][0]](row) for row in data["clusters"]]})
+    made = judge_expansion(client, TREE, found, DOMAIN, language="zh")
+    root, below = made.proposals
+    assert (root.kind, root.node_id, root.target, root.rows, root.weight) == ("merge", "other", "c", 8, 80)
+    assert (below.kind, below.node_id, below.name, below.rows, below.purity) == ("add", "a", "z", 7, 0.5)
+    assert made.problems == ()
+
+
+def test_doubts_follow_from_how_seeds_label_each_other():
+    rows = [(1, "one", "a.x"), (2, "two", "a.x"), (3, "three", "a.y"), (4, "four", "other"), (5, "five", None)]
+    table = pl.DataFrame(rows, schema={"query_id": pl.UInt64, "text": pl.String, "primary": pl.String}, orient="row")
+    close = [(1, "a.x", "a.x", "a.y"), (2, "a.x", "b", "a.x"), (3, "a.y", "a.y", "a.x")]
+    names = {"query_id": pl.UInt64, "primary": pl.String, "first": pl.String, "second": pl.String}
+    found = doubts_of(table, pl.DataFrame(close, schema=names, orient="row"), TREE)
+    assert found == [
+        Doubt("ambiguous", ("a.x", "a.y"), (Evidence(1, "one"), Evidence(3, "three"))),
+        Doubt("confused", ("a.x", "b"), (Evidence(2, "two"),)),
+        Doubt("uncovered", (), (Evidence(4, "four"), Evidence(5, "five"))),
+    ]

@@ -90,6 +90,22 @@ def test_an_edit_is_written_checked_and_shown(page):
     page.wait("document.querySelector('#detail h2').innerText === 'Add 露营 to level 1'")
 
 
+def test_leaves_of_a_split_are_shown_and_edited(page):
+    page.press("j", "j", "e")
+    page.wait("document.querySelectorAll('.form fieldset').length === 2")
+    page.run("document.activeElement.select()")
+    page.type("now")
+    page.press("Enter")
+    waits(page, 4)
+    decided = page.desk.proposal(SPLIT)["decided"]
+    assert [part["name"] for part in decided["parts"]] == ["now", "forecast"]
+    assert decided["parts"][0]["examples"] == ["下雨吗"]
+    page.press("k")
+    page.wait("document.querySelector('#detail h2').innerText.startsWith('Split')")
+    assert [page.text(f".box:nth-of-type({at}) strong") for at in (2, 3)] == ["now", "forecast"]
+    assert "[object" not in page.text("body")
+
+
 def test_keys_do_nothing_while_a_person_types_and_can_be_turned_off(page):
     page.press("/")
     page.type("x")

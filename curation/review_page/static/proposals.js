@@ -111,7 +111,7 @@ export function proposalsView(page) {
       el("p", {}, el("strong", { class: p.status }, p.status), value.by ? ` by ${value.by}` : "", value.note ? ` — ${value.note}` : ""),
       el("div", { class: "buttons" },
         button("Accept", "a", saying(() => decide("accept")), p.status === "waiting" ? "primary" : ""), button("Reject", "r", saying(() => decide("reject"))),
-        button("Edit", "e", edit), p.decided ? button("Let it wait", "c", saying(() => decide(null))) : ""),
+        button("Edit", "e", saying(edit)), p.decided ? button("Let it wait", "c", saying(() => decide(null))) : ""),
       p.problem ? el("p", { class: "gone" }, `It cannot be carried out: ${p.problem}`) : "",
       el("p", {}, p.reason),
       facts([["confidence", share(p.confidence)], ["purity", share(p.purity)], ["rows", count(p.rows)], ["raw rows", count(p.weight)],
@@ -119,7 +119,7 @@ export function proposalsView(page) {
       wording ? el("div", {}, el("h3", {}, "Description"), el("p", {}, wording)) : "",
       p.kind === "describe" && now ? el("p", { class: "soft" }, `Now: ${now}`) : "",
       value.examples?.length ? el("div", {}, el("h3", {}, "Examples"), el("p", {}, value.examples.join(" · "))) : "",
-      (value.parts ?? p.parts).map((part) => el("div", { class: "box" }, el("strong", {}, part.name), el("p", {}, part.description), el("p", { class: "soft" }, (part.examples ?? []).join(" · ")))),
+      ...(value.parts ?? p.parts).map((part) => el("div", { class: "box" }, el("strong", {}, part.name), el("p", {}, part.description), el("p", { class: "soft" }, (part.examples ?? []).join(" · ")))),
       el("h3", {}, "Evidence"),
       p.evidence.length ? table([["query", (row) => row.text], ["raw rows", (row) => count(row.weight), "n"]], p.evidence, "Evidence") : el("p", { class: "soft" }, "None."),
       el("h2", {}, p.kind === "merge" ? place(p.target) : place(p.node_id)), el("div", { id: "around" }, el("p", { class: "soft" }, "…")));
@@ -133,8 +133,9 @@ export function proposalsView(page) {
     if (decision && list?.key === key) list.move(1);
   }
 
-  function edit() {
-    if (!current) return;
+  async function edit() {
+    if (!list?.key) return;
+    if (!current) await show(list.key); // the key came before the answer
     const p = current;
     const value = { ...p, examples: p.evidence.map((row) => row.text), ...(p.decided ?? {}) };
     const inputs = {};

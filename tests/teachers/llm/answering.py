@@ -14,6 +14,12 @@ from tests.teachers.llm.server import KEY, Act, Sent, Server
 __all__ = ["answering"]
 
 
+class Data(dict[str, Any]):
+    """The data of a request; ``told`` are the instructions that came with it."""
+
+    told = ""
+
+
 def answering(monkeypatch: pytest.MonkeyPatch, **answers: Callable[[Any], Any]) -> Server:
     """A server, to be entered.
 
@@ -26,7 +32,9 @@ def answering(monkeypatch: pytest.MonkeyPatch, **answers: Callable[[Any], Any]) 
 
     def script(sent: Sent) -> Act:
         form = sent.body["response_format"]["json_schema"]["name"].lower()
-        said = answers[form](data_of(sent.body["messages"]))
+        data = Data(data_of(sent.body["messages"]))
+        data.told = sent.body["messages"][0]["content"]
+        said = answers[form](data)
         if isinstance(said, Act):
             return said
         return Act(text=said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))

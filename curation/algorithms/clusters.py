@@ -17,7 +17,7 @@ __all__ = ["Clusters", "cluster", "mean_of_nearest", "spherical_kmeans"]
 
 Labels = NDArray[np.int64]
 
-_ROUNDS = 12
+_ROUNDS = 8
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Terms are words, pairs of words, and runs of two to six characters of a script written without spaces; a run that
 hardly ever stands outside a longer one is a fragment of it and is left out (as in the C-value of Frantzi, Ananiadou
-and Mima 2000). Groups are told apart by log-odds with an informative Dirichlet prior, in standard deviations (Monroe,
-Colaresi and Quinn 2008): frequent words that stand everywhere score near 0, and so do words seen once.
+and Mima 2000). Groups are told apart by log-odds with a prior, in standard deviations (Monroe, Colaresi and Quinn
+2008): frequent words that stand everywhere score near 0, and so do words seen once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _FRAGMENT = 0.75
 """Share of a run's queries in which it is part of one longer run, from which it is a fragment."""
 _PARTICLES = "的了吗呢吧啊呀里个在是和与"
 """Chinese characters that no term begins or ends with: grammar, not content."""
+_PRIOR = 0.5
+"""Rows with and without a term that every group is taken to have beside its own (Jeffreys)."""
 _NOT_A_NAME = re.compile(r"[^\w-]+")
 
 
@@ -57,12 +59,9 @@ def contrast(counts: Floats, sizes: NDArray[np.int64]) -> Floats:
         sizes: int64[groups], rows of the group.
     """
     size = np.asarray(sizes, np.float64)[:, None]
-    total, all_rows = counts.sum(axis=0), size.sum()
-    # The prior is the background of all groups, worth one row.
-    prior = (total + 0.5) / (all_rows + 1)
-    own, others = counts + prior, total - counts + prior
-    without, others_without = size - counts + 1 - prior, all_rows - size - (total - counts) + 1 - prior
-    return (np.log(own / without) - np.log(others / others_without)) / np.sqrt(1 / own + 1 / others)
+    rest, rest_size = counts.sum(axis=0) - counts, size.sum() - size
+    own, without, other, other_without = (n + _PRIOR for n in (counts, size - counts, rest, rest_size - rest))
+    return (np.log(own / without) - np.log(other / other_without)) / np.sqrt(1 / own + 1 / other)
 
 
 def name_of(terms: Iterable[str], taken: Iterable[str] = (), words: int = 5) -> str:

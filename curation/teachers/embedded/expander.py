@@ -165,6 +165,7 @@ class _Proposer:
         self._rows, self._clusters, self._limits, self._taxonomy = rows, found, limits, taxonomy
         self._familiar, self._novelty, self._near = familiar, novelty, near_leaves
         self._primary = rows["primary"].to_list()
+        self._ids, self._texts = rows["query_id"].to_list(), rows["text"].to_list()
         self._other = rows["other"].to_numpy()
         self._weight = rows["weight"].to_numpy()
 
@@ -214,13 +215,12 @@ class _Proposer:
 
     def _names(self, chosen: list[_Found]) -> list[Name]:
         """Names against each other and against the rows around, so that a word of all of them is no name."""
-        texts = self._rows["text"].to_list()
         inside = np.concatenate([one.rows for one in chosen])
-        outside = np.setdiff1d(np.arange(len(texts)), inside)
+        outside = np.setdiff1d(np.arange(len(self._texts)), inside)
         groups = [one.rows.tolist() for one in chosen] + ([outside.tolist()] if len(outside) else [])
         taken = {node.name for node in self._taxonomy.nodes}
         apart = np.ones((len(groups), len(groups)))
-        return Namer(texts).name(groups, apart, taken)[: len(chosen)]
+        return Namer(self._texts).name(groups, apart, taken)[: len(chosen)]
 
     def _worded(self, one: _Found, name: Name) -> Proposal:
         rows, weight = len(one.rows), int(self._weight[one.rows].sum())
@@ -254,8 +254,7 @@ class _Proposer:
         )
 
     def _evidence(self, row: int) -> Evidence:
-        query_id, text, weight = self._rows.select("query_id", "text", "weight").row(row)
-        return Evidence(query_id, text, weight)
+        return Evidence(self._ids[row], self._texts[row], int(self._weight[row]))
 
     def _trend(self, rows: Ints) -> float | None:
         first, last = (self._rows[name].to_numpy()[rows] for name in ("begin", "end"))

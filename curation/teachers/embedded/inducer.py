@@ -88,7 +88,8 @@ class _Writer:
         rows = [child.all_rows() for child in group.children]
         shares = overlaps(self._grown.distances, rows)
         above = parent.split(".") if parent else []
-        names = self._namer.name(rows, between(self._grown.distances, rows), taken=above)
+        parts = [[below.all_rows() for below in child.children] for child in group.children]
+        names = self._namer.name(rows, between(self._grown.distances, rows), above, parts)
         ids = [name.name if parent is None else f"{parent}.{name.name}" for name in names]
         for at, (child, name, node_id) in enumerate(zip(group.children, names, ids, strict=True)):
             leaf = not child.children

@@ -50,31 +50,44 @@ class Namer:
         names, found = find_terms(texts)
         self._terms = names
         self._rows = [np.array(places, np.int64) for places in found]
-        self._tags, self._tag_counts = (
+        self._tags, self._tag_rows = (
             ((), np.zeros((len(texts), 0))) if tagging is None else _telling(tagging, tag_weights)
         )
 
-    def name(self, groups: Sequence[Sequence[int]], apart: Floats, taken: Iterable[str] = ()) -> list[Name]:
+    def name(
+        self,
+        groups: Sequence[Sequence[int]],
+        apart: Floats,
+        taken: Iterable[str] = (),
+        parts: Sequence[Sequence[Sequence[int]]] | None = None,
+    ) -> list[Name]:
         """A name for each of some siblings.
 
         Args:
             groups: Rows of each.
             apart: float64[k, k], how far siblings are from each other; a description tells a node from the nearest.
             taken: Names that none may get.
+            parts: Of each group, the rows of its children, if it has any: its name should be said in all of them.
         """
-        ranked = self.marks(groups)
+        ranked = self.marks(groups, parts)
         names = self.names_for(ranked, taken)
         return [Name(name, _description(at, names, ranked, apart)) for at, name in enumerate(names)]
 
-    def marks(self, groups: Sequence[Sequence[int]]) -> list[list[str]]:
-        """Tags, then terms, that mark each group against the others, the surest first."""
+    def marks(
+        self, groups: Sequence[Sequence[int]], parts: Sequence[Sequence[Sequence[int]]] | None = None
+    ) -> list[list[str]]:
+        """Tags, then terms, that mark each group against the others, the surest first; `parts` as for `name`."""
         sizes = np.array([max(1, len(rows)) for rows in groups])
-        tags = np.array([self._tag_counts[list(rows)].sum(axis=0) for rows in groups])
-        terms = np.array([self._term_counts(rows) for rows in groups])
-        return [
-            [*_best(self._tags, tags, sizes, at, _TAG_MARKS), *_best(self._terms, terms, sizes, at, _TERM_MARKS)]
-            for at in range(len(groups))
-        ]
+        ranked: list[list[str]] = [[] for _ in groups]
+        for words, count, least in (
+            (self._tags, self._tag_count, _TAG_MARKS),
+            (self._terms, self._term_count, _TERM_MARKS),
+        ):
+            counts = np.array([count(rows) for rows in groups])
+            for at, below in enumerate(parts or [()] * len(groups)):
+                spread = np.mean([count(rows) > 0 for rows in below], axis=0) if below else np.ones(len(words))
+                ranked[at] += _best(words, counts, sizes, at, least, spread)
+        return ranked
 
     @staticmethod
     def names_for(ranked: Sequence[Sequence[str]], taken: Iterable[str] = ()) -> list[str]:
@@ -86,7 +99,10 @@ class Namer:
             used.add(names[-1])
         return names
 
-    def _term_counts(self, rows: Sequence[int]) -> Floats:
+    def _tag_count(self, rows: Sequence[int]) -> Floats:
+        return self._tag_rows[list(rows)].sum(axis=0)
+
+    def _term_count(self, rows: Sequence[int]) -> Floats:
         counts = np.zeros(len(self._terms))
         for row in rows:
             counts[self._rows[row]] += 1
@@ -102,11 +118,12 @@ def _telling(tagging: Tagging, weights: Floats | None) -> tuple[tuple[str, ...],
     return tuple(tagging.names[i] for i in kept), there[:, kept]
 
 
-def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, least: float) -> list[str]:
-    """Words that mark group ``at``, the surest first; of equal ones the longest."""
+def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, least: float, spread: Floats) -> list[str]:
+    """Words that mark group ``at``: the surest, times their spread over its parts, first; of equal ones the longest."""
     if not len(words):
         return []
     scores = contrast(counts, sizes)[at] if len(counts) > 1 else counts[at] / np.sqrt(counts[at] + 1)
+    scores = scores * spread
     fit = np.flatnonzero((scores >= least) & (counts[at] >= np.maximum(2, _COVERS * sizes[at])))
     order = sorted(fit.tolist(), key=lambda i: (-round(float(scores[i]), 6), -len(words[i]), words[i]))
     if order:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from curation.algorithms.hierarchy import best_cut, pair_distances, ward
 from curation.algorithms.leaf_likeness import Likeness, likeness
+from curation.algorithms.spread import round_robin
 from curation.algorithms.tagging import count_tags
 from curation.domain.model import Taxonomy
 from curation.taxonomy.proposal import Evidence, Part, Proposal
@@ -37,6 +38,8 @@ __all__ = ["Refinement", "ambiguous", "refine"]
 Ints = NDArray[np.int64]
 
 _SHOWN = 10
+_TAKEN = 3
+"""Seeds that two leaves must take of each other to be looked at."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Refinement:
     """When something is proposed.
 
     Attributes:
-        merge_from: Of the seeds of each of two leaves that either takes, the share the other takes; 0.5 is chance.
+        merge_from: Of the seeds of two leaves that either of them takes, the share that the wrong one takes, both
+            leaves counting alike; 0.5 is chance.
         tell_apart_from: The same, from which descriptions should tell them apart.
         move_from: Share of a leaf's seeds that leaves below one other node take.
         split_from: Mean silhouette of the parts of a leaf.
@@ -152,14 +156,18 @@ class _Refiner:
         moved = {one.node_id: one for one in self._moved()}
         yield from moved.values()
         merged: set[int] = set()
-        shares, taken = seen.confusion(), seen.counts()
+        confusion, taken = seen.confusion(), seen.counts()
+        # The mean of both is 1/2 for leaves that cannot be told apart, whichever of them is larger.
         pairs = sorted(
-            (-min(shares[a, b], shares[b, a]), a, b) for a in range(len(shares)) for b in range(a + 1, len(shares))
+            (-(confusion[a, b] + confusion[b, a]) / 2, a, b)
+            for a in range(len(taken))
+            for b in range(a + 1, len(taken))
+            if taken[a, b] + taken[b, a] >= _TAKEN
         )
         for mutual, a, b in pairs:
             small, large = sorted((a, b), key=lambda leaf: (seen.sizes[leaf], seen.leaves[leaf]))
-            if -mutual < limits.tell_apart_from or taken[a, b] < 2 or taken[b, a] < 2:
-                continue
+            if -mutual < limits.tell_apart_from:
+                break
             if seen.leaves[small] in moved or merged & {small, large}:
                 continue
             if -mutual >= limits.merge_from:
@@ -174,8 +182,8 @@ class _Refiner:
             "merge",
             leaves[small],
             self._mixed(small, large),
-            f"By the other seeds alone, {mutual:.0%} or more of the seeds that {leaves[small]} and {leaves[large]} "
-            "share are of the other; half would be chance.",
+            f"By the other seeds alone, {mutual:.0%} of the seeds of {leaves[small]} and {leaves[large]} are of the "
+            "other; half would be chance.",
             target=leaves[large],
             confidence=min(1.0, 2 * mutual),
         )
@@ -196,8 +204,8 @@ class _Refiner:
                 "describe",
                 node.node_id,
                 self._mixed(own, other),
-                f"By the other seeds alone, {mutual:.0%} or more of the seeds that {leaves[own]} and {leaves[other]} "
-                "share are of the other, and the description does not tell them apart.",
+                f"By the other seeds alone, {mutual:.0%} of the seeds of {leaves[own]} and {leaves[other]} are of "
+                "the other, and the description does not tell them apart.",
                 description=f"{node.description} {contrast}".strip(),
                 confidence=min(1.0, 2 * mutual),
             )
@@ -335,8 +343,10 @@ class _Refiner:
                 )
 
     def _mixed(self, own: int, other: int) -> Ints:
-        """Seeds of two leaves that are taken by the other, the surest first."""
-        return self._covered[self._seen.swapped(own, other)]
+        """Seeds of two leaves that the other takes, of both by turns, the surest first."""
+        rows = self._seen.swapped(own, other)
+        turns = round_robin(np.zeros_like(rows), self._seen.own[rows], len(rows))
+        return self._covered[rows[turns]]
 
     def _cohesion(self, rows: Ints) -> float:
         if not len(rows):

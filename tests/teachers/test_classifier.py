@@ -53,14 +53,14 @@ def test_t10_threads_blocks_and_company_change_no_bit():
     other = two.predict(given.vectors, given.norms)
     for at in (0, 5, 119):
         alone = two.predict(given.vectors[at : at + 1], given.norms.slice(at, 1))
-        for name in ("leaves", "primary", "presence", "unsolvable", "reason", "familiarity"):
+        for name in ("leaves", "primary", "confidence", "presence", "unsolvable", "reason", "familiarity"):
             np.testing.assert_array_equal(getattr(whole, name), getattr(other, name))
             np.testing.assert_array_equal(getattr(alone, name)[0], getattr(whole, name)[at])
 
 
 def test_the_leaf_is_of_the_likeliest_category():
     leaves = np.array([[0.3, 0.3, 0.4, 0.0], [0.1, 0.2, 0.3, 0.4]], np.float32)
-    assert classifier._primary(leaves, np.array([0, 0, 1, 1])).tolist() == [0, 3]
+    assert classifier.best_leaf(leaves, np.array([0, 0, 1, 1])).tolist() == [0, 3]
 
 
 def test_familiarity_is_high_near_the_examples_and_low_far_away():

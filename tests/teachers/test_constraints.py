@@ -173,7 +173,7 @@ GOLDEN: list[tuple[str, list[tuple[str, str, str]]]] = [
     ("泉州有哪些老茶馆", [("spatial_scope", "in:泉州", "泉州")]),
     ("从厦门去泉州要多久", []),
     (
-        "昆明周边两小时车程以内的温泉",
+        "昆明两小时车程以内的温泉",
         [("spatial_scope", "in:昆明", "昆明"), ("spatial_scope", "<=120min_drive", "两小时车程以内")],
     ),
     ("我家旁边的裁缝铺", [("spatial_scope", "near:我家", "我家旁边")]),

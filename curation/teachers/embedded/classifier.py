@@ -1,10 +1,12 @@
 """Intent and solvability of a query from its sentence vector and its words, learnt from labelled examples.
 
-One kernel, exp(2 * (cosine - 1)) of the vectors plus half the product of the n-gram features plus 1, and three heads
-of kernel ridge regression on it, all solved in closed form:
+One kernel, exp(2 * (cosine - 1)) of the vectors plus a share of the product of the n-gram features plus 1, and three
+heads of kernel ridge regression on it, all solved in closed form:
 
-* *primary*: one score a leaf; probabilities are a softmax whose temperature is fitted on the leave-one-out scores.
-  The level-1 category with the largest summed probability is taken first, then its best leaf.
+* *primary*: one score a leaf; probabilities are a softmax whose temperature is fitted on the leave-one-out scores,
+  as are the share of the n-grams and the ridge. The level-1 category with the largest summed probability is taken
+  first, then its best leaf. How often such a leaf is right, given its probability, a logistic curve tells that is
+  fitted on the leave-one-out predictions too (a softmax is too sure of itself): the confidence.
 * *presence*: one score a leaf, learnt from primary and secondary labels together and from pairs of examples put into
   one text, since labelled queries with two intents are few; a logistic curve fitted on the leave-one-out scores turns
   it into the probability that the leaf is a further intent.
@@ -15,8 +17,10 @@ The bell-shaped kernel makes scores small far from every example, so that an unf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +33,21 @@ from curation.teachers.embedded.ridge import (
     fit_logistic,
     fit_temperature,
     log_loss,
+    logit,
     softmax,
     solve,
     solve_subset,
 )
 
-__all__ = ["Classifier", "Examples", "Pairs", "Prediction", "fit", "joined"]
+__all__ = ["Classifier", "Examples", "Pairs", "Prediction", "best_leaf", "fit", "joined"]
 
 Floats = NDArray[np.float32]
 
 _WIDTH = 2.0
-_NGRAM_WEIGHT = 0.5
-_RIDGES = (0.5, 1.0, 2.0)
+_NGRAM_WEIGHTS = (0.25, 0.5)
+_RIDGES = (0.5, 0.25, 1.0, 2.0)
+_RIDGE_OF_MANY = 1.0
+"""With so many examples that some are no centres, the ridge hardly matters."""
 _REASON_RIDGE = 2.0
 _PRESENCE_RIDGE = 1.0
 MOST_CENTRES = 3000
@@ -95,6 +102,7 @@ class Prediction:
     Attributes:
         leaves: float32[n, leaves], probability of each leaf to be the primary intent; rows sum to 1.
         primary: int64[n], the leaf taken.
+        confidence: float32[n], probability that it is right.
         presence: float32[n, leaves], probability of each leaf to be a further intent.
         unsolvable: float32[n], probability that the query cannot be solved.
         reason: int64[n], likeliest reason, as if it could not be solved.
@@ -103,6 +111,7 @@ class Prediction:
 
     leaves: Floats
     primary: NDArray[np.int64]
+    confidence: Floats
     presence: Floats
     unsolvable: Floats
     reason: NDArray[np.int64]
@@ -127,6 +136,7 @@ class Classifier:
     bias: Floats
     level1: NDArray[np.int64]
     temperature: float
+    certainty: Logistic | None
     presence: Logistic | None
     unsolvable: Logistic | None
 
@@ -153,10 +163,13 @@ class Classifier:
         n_leaves = len(self.level1)
         leaf, present, reason = np.split(scores, [n_leaves, 2 * n_leaves], axis=1)
         leaves = softmax(leaf * np.asarray(self.temperature, leaf.dtype))
+        primary = best_leaf(leaves, self.level1)
+        top = leaves[np.arange(len(leaves)), primary]
         unknown = np.zeros(len(scores), scores.dtype)
         return Prediction(
             leaves=leaves,
-            primary=_primary(leaves, self.level1),
+            primary=primary,
+            confidence=top if self.certainty is None else self.certainty(logit(top)),
             presence=np.zeros_like(present) if self.presence is None else self.presence(present),
             unsolvable=unknown if self.unsolvable is None else self.unsolvable(-reason[:, 0]),
             reason=reason[:, 1:].argmax(axis=1),
@@ -169,30 +182,45 @@ def fit(examples: Examples, pairs: Pairs | None = None, workers: int = 1) -> tup
 
     The same for any number of `workers`. Call it with single-threaded BLAS.
 
-    Some 10 CPU-seconds for 2,500 examples, memory for `workers` + 2 float64 matrices of n * min(n, `MOST_CENTRES`).
+    Some 15 CPU-seconds for 2,500 examples, memory for `workers` + 4 float64 matrices of n * min(n, `MOST_CENTRES`).
     """
     ngrams = fit_ngrams(examples.norms)
     words = ngrams.transform(examples.norms)
     chosen = _centres(examples.primary)
     centres = examples.vectors[chosen], words.rows(chosen)
-    cross = _kernel((examples.vectors, words), centres, ngrams.width)
     n_leaves, n = len(examples.level1), len(examples.vectors)
     primary = np.eye(n_leaves)[examples.primary]
     reasons = np.eye(1 + examples.n_reasons)[examples.reasons]
     share = np.bincount(examples.reasons, minlength=1 + examples.n_reasons)
     balance = n / (np.count_nonzero(share) * share[examples.reasons])
-    # With so many examples that some are no centres, the ridge hardly matters.
-    ridges = _RIDGES if len(chosen) == n else _RIDGES[1:2]
-    tasks = [(primary, np.full(n, ridge)) for ridge in ridges] + [(reasons, _REASON_RIDGE / balance)]
+    all_chosen = len(chosen) == n
+    first = _RIDGES[0] if all_chosen else _RIDGE_OF_MANY
+    kernel = _kernel((examples.vectors, words), centres, ngrams.width)
     with ThreadPoolExecutor(workers) as pool:
-        where = pool.submit(_presence, examples, pairs, cross, chosen, centres, ngrams)
-        *fits, why = pool.map(lambda task: _solve(cross, chosen, *task), tasks)
-    on_presence, presence_left_out = where.result()
-    best = min(fits, key=lambda one: _loss(one[1], examples.primary))
-    weights = np.hstack([best[0], on_presence, why[0]])
-    left_out = np.hstack([best[1], presence_left_out, why[1]])
-    temperature = fit_temperature(best[1], examples.primary)
-    return _assemble(examples, ngrams, words, chosen, weights, left_out, temperature)
+
+        def solved(share: float, ridges: Sequence[float]) -> list[_Fit]:
+            cross = kernel.at(share)
+            fits = pool.map(lambda ridge: _solve(cross, chosen, primary, np.full(n, ridge)), ridges)
+            return [_Fit(share, *fit, _loss(fit[1], examples.primary)) for fit in fits]
+
+        best = min((fit for share in _NGRAM_WEIGHTS for fit in solved(share, [first])), key=lambda fit: fit.loss)
+        others = solved(best.share, _RIDGES[1:] if all_chosen else [])
+        best = min([best, *others], key=lambda fit: fit.loss)
+        cross = kernel.at(best.share)
+        why = pool.submit(_solve, cross, chosen, reasons, _REASON_RIDGE / balance)
+        where = _presence(examples, pairs, cross, chosen, centres, ngrams, best.share)
+    heads = [(best.weights, best.left_out), where, why.result()]
+    weights, left_out = (np.hstack(parts) for parts in zip(*heads, strict=True))
+    return _assemble(examples, ngrams, words, chosen, best.share, weights, left_out)
+
+
+class _Fit(NamedTuple):
+    """The head of the primary leaf with some share of the n-grams and some ridge."""
+
+    share: float
+    weights: NDArray[np.float64]
+    left_out: NDArray[np.float64]
+    loss: float
 
 
 def _presence(
@@ -202,6 +230,7 @@ def _presence(
     chosen: NDArray[np.int64],
     centres: tuple[Floats, Sparse],
     ngrams: Ngrams,
+    share: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Weights of the presence head, and its scores of each example without it and the pairs it is part of.
 
@@ -213,7 +242,7 @@ def _presence(
         return np.zeros((len(chosen), targets.shape[1])), np.zeros_like(targets)
     if pairs is None:
         return _solve(cross, chosen, targets, np.full(n, _PRESENCE_RIDGE))
-    more = _kernel((pairs.vectors, ngrams.transform(pairs.norms)), centres, ngrams.width)
+    more = _kernel((pairs.vectors, ngrams.transform(pairs.norms)), centres, ngrams.width).at(share)
     together = [[i] for i in range(n)]
     for place, members in enumerate(pairs.members.tolist(), start=n):
         for member in members:
@@ -237,12 +266,14 @@ def _assemble(
     ngrams: Ngrams,
     words: Sparse,
     chosen: NDArray[np.int64],
+    share: float,
     weights: NDArray[np.float64],
     left_out: NDArray[np.float64],
-    temperature: float,
 ) -> tuple[Classifier, Prediction]:
     n_leaves = len(examples.level1)
-    taken = _primary(softmax(left_out[:, :n_leaves] * temperature), examples.level1)
+    temperature = fit_temperature(left_out[:, :n_leaves], examples.primary)
+    leaves = softmax(left_out[:, :n_leaves] * temperature)
+    taken = best_leaf(leaves, examples.level1)
     cosines = examples.vectors @ examples.vectors[chosen].T
     cosines[chosen, np.arange(len(chosen))] = -1
     familiarity = nearest_mean(cosines)
@@ -253,10 +284,11 @@ def _assemble(
         centres=examples.vectors[chosen],
         ngrams=ngrams,
         on_vectors=weights.astype(np.float32),
-        on_ngrams=(_NGRAM_WEIGHT * words.rows(chosen).dense(ngrams.width).T @ weights).astype(np.float32),
+        on_ngrams=(share * words.rows(chosen).dense(ngrams.width).T @ weights).astype(np.float32),
         bias=weights.sum(axis=0).astype(np.float32),
         level1=examples.level1,
         temperature=temperature,
+        certainty=fit_logistic(logit(leaves[np.arange(len(taken)), taken]), taken == examples.primary),
         presence=fit_logistic(present[further], examples.presence[further]) if present.any() else None,
         unsolvable=fit_logistic(-left_out[:, 2 * n_leaves], examples.reasons > 0),
     )
@@ -286,7 +318,7 @@ def nearest_mean(cosines):  # type: ignore[no-untyped-def]
     return out
 
 
-def _primary(leaves: NDArray, level1: NDArray[np.int64]) -> NDArray[np.int64]:
+def best_leaf(leaves: NDArray, level1: NDArray[np.int64]) -> NDArray[np.int64]:
     """The best leaf of the level-1 category with the largest summed probability."""
     # Sums, not products: a sum of a row does not depend on the other rows.
     mass = np.stack([leaves[:, level1 == top].sum(axis=1) for top in range(level1.max() + 1)], axis=1)
@@ -302,8 +334,19 @@ def _centres(primary: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(round_robin(primary, np.zeros_like(primary), MOST_CENTRES))
 
 
-def _kernel(rows: tuple[Floats, Sparse], centres: tuple[Floats, Sparse], width: int) -> NDArray[np.float64]:
-    """float64[n, m]: kernel of rows with centres, each given as vectors and n-gram features."""
+class _Kernel(NamedTuple):
+    """The two parts of a kernel: of the vectors, and of the n-gram features."""
+
+    of_vectors: NDArray[np.float64]
+    of_ngrams: NDArray[np.float64]
+
+    def at(self, share: float) -> NDArray[np.float64]:
+        """Their sum, the n-grams weighted."""
+        return self.of_vectors + share * self.of_ngrams
+
+
+def _kernel(rows: tuple[Floats, Sparse], centres: tuple[Floats, Sparse], width: int) -> _Kernel:
+    """float64[n, m] parts of the kernel of rows with centres, each given as vectors and n-gram features."""
     from scipy.sparse import csr_array
 
     (vectors, words), (middle, their) = rows, centres
@@ -311,9 +354,8 @@ def _kernel(rows: tuple[Floats, Sparse], centres: tuple[Floats, Sparse], width: 
         csr_array((part.values.astype(np.float64), part.columns, part.starts), shape=(len(part.starts) - 1, width))
         for part in (words, their)
     )
-    out = np.exp(_WIDTH * (vectors.astype(np.float64) @ middle.astype(np.float64).T - 1))
-    out += _NGRAM_WEIGHT * (first @ second.T).toarray()
-    return out + 1
+    cosines = vectors.astype(np.float64) @ middle.astype(np.float64).T
+    return _Kernel(np.exp(_WIDTH * (cosines - 1)) + 1, (first @ second.T).toarray())
 
 
 def _solve(

@@ -78,8 +78,8 @@ class Ngrams:
         return Sparse(bounds, columns[: bounds[-1]], values[: bounds[-1]])
 
 
-def fit_ngrams(norms: pa.LargeStringArray, least: int = 2) -> Ngrams:
-    """The vocabulary of the features that stand in at least ``least`` rows; of too many the most frequent."""
+def fit_ngrams(norms: pa.LargeStringArray, least: int = 2, most: int = _MOST) -> Ngrams:
+    """The features that stand in at least ``least`` rows; of more than ``most`` the most frequent."""
     found, starts = _hashes(norms)
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     order = np.lexsort((rows, found))
@@ -88,7 +88,7 @@ def fit_ngrams(norms: pa.LargeStringArray, least: int = 2) -> Ngrams:
     new[1:] = (found[1:] != found[:-1]) | (rows[1:] != rows[:-1])
     hashes, counts = np.unique(found[new], return_counts=True)
     hashes, counts = hashes[counts >= least], counts[counts >= least]
-    return Ngrams(np.sort(hashes[np.lexsort((hashes, -counts))[:_MOST]]))
+    return Ngrams(np.sort(hashes[np.lexsort((hashes, -counts))[:most]]))
 
 
 def _hashes(norms: pa.LargeStringArray) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

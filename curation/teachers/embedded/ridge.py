@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Logistic", "fit_logistic", "fit_temperature", "log_loss", "softmax", "solve", "solve_subset"]
+__all__ = ["Logistic", "fit_logistic", "fit_temperature", "log_loss", "logit", "softmax", "solve", "solve_subset"]
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +89,12 @@ def softmax(scores: NDArray) -> NDArray:
     return out
 
 
+def logit(probabilities: NDArray) -> NDArray:
+    """log(p / (1 - p)) of the same type, p held a millionth away from 0 and 1."""
+    bounded = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    return np.log(bounded / (1 - bounded))
+
+
 def log_loss(scores: Floats, classes: NDArray[np.int64], temperature: float) -> float:
     """Mean negative log probability of the true classes under ``softmax(scores * temperature)``.
 
@@ -126,12 +132,18 @@ class Logistic:
         return (1 / (1 + np.exp(-(self.slope * scores + self.offset)))).astype(scores.dtype)
 
 
-def fit_logistic(scores: Floats, truth: NDArray[np.bool_]) -> Logistic | None:
-    """Calibration by Newton's method with Platt's soft targets; None where there is nothing to learn from."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
+def fit_logistic(scores: NDArray, truth: NDArray) -> Logistic | None:
+    """Calibration by Newton's method with Platt's soft targets; None where there is nothing to learn from.
+
+    Args:
+        scores: [n] or of any shape.
+        truth: Of the same shape; bool, or the probability that it is true.
+    """
+    share = truth.astype(np.float64)
+    positive, negative = float(share.sum()), float((1 - share).sum())
     if not positive or not negative:
         return None
-    goal = np.where(truth, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    goal = share * (positive + 1) / (positive + 2) + (1 - share) / (negative + 2)
     x = np.column_stack([scores, np.ones(len(scores))])
     at = np.array([0.0, np.log((positive + 1) / (negative + 1))])
 

@@ -5,7 +5,7 @@ It needs no network and no key, is the same on every run, and says how sure it i
 * The primary leaf comes from :mod:`curation.teachers.embedded.classifier`, fitted on the seeds that have a leaf and
   on the example queries of the taxonomy.
 * A query less familiar than all but a small share of the seeds (each looked at without itself) is not pressed into a
-  leaf: it goes to the Other of the deepest category that is nearly certain, else to the root's.
+  leaf, unless that is nearly certain: it goes to the Other of the deepest category that is, else to the root's.
 * A query whose vector is missing or has no direction fails with its error.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 from curation.algorithms.normalise import normalise, query_ids
 from curation.domain.model import REASONS
 from curation.errors import CurationError
-from curation.teachers.base import ANNOTATIONS, failed
 from curation.teachers.embedded.classifier import Classifier, Examples, Pairs, Prediction, fit, joined
 from curation.teachers.embedded.clauses import split_clauses
 from curation.teachers.embedded.constraints import Recogniser
+from curation.teachers.embedded.labelling import Choice, Labeller, Verdicts
 
 if TYPE_CHECKING:
     from curation.domain import Domain
@@ -48,26 +47,6 @@ _JOINTS = {
     "": (", ", " "),
 }
 """What may stand between two wishes in one sentence; `""` for the languages not named."""
-_LABELS = {
-    name: ANNOTATIONS[name] for name in ("primary", "secondary", "confidence", "unsolvable", "unsolvable_confidence")
-}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How probabilities become labels.
-
-    Attributes:
-        other_share: Share of the seeds that may be less familiar than a query must be to get a leaf.
-        secondary_from: Least probability of a further intent.
-        most_secondary: Most further intents of a query.
-        unsolvable_from: Least probability of being unsolvable at which a reason is given.
-    """
-
-    other_share: float = 0.02
-    secondary_from: float = 0.8
-    most_secondary: int = 2
-    unsolvable_from: float = 0.3
 
 
 class _Label(NamedTuple):
@@ -106,8 +85,8 @@ class Tree:
         return self._others[node_id]
 
 
-class EmbeddedTeacher:
-    """An :class:`curation.teachers.base.Annotator`; make one with :meth:`fit`.
+class EmbeddedTeacher(Labeller):
+    """The teacher fitted on seeds; make one with :meth:`fit`.
 
     ``measures`` says how it did on its examples, each predicted without itself: name, value, unit.
     """
@@ -126,9 +105,10 @@ class EmbeddedTeacher:
         measures: list[tuple[str, float, str]],
         workers: int,
     ) -> None:
-        self.classifier, self.leaves, self.tree, self.choice = classifier, leaves, tree, choice
+        super().__init__(leaves, tree.version, choice, recogniser, classifier.centres.shape[1])
+        self.classifier, self.tree = classifier, tree
         self.least_familiar, self.measures = least_familiar, measures
-        self._recogniser, self._encode, self._workers = recogniser, encode, max(1, workers)
+        self._encode, self._workers = encode, max(1, workers)
         self._inner = _inner_nodes(leaves)
         self._below = [[i for i, leaf in enumerate(leaves) if leaf.startswith(f"{node}.")] for node in self._inner]
 
@@ -169,38 +149,6 @@ class EmbeddedTeacher:
         measures = _measures(examples, left_out, choice)
         return cls(classifier, leaves, tree, Recogniser(domain), encode, choice, least, measures, workers)
 
-    def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
-        """See :meth:`curation.teachers.base.Annotator.annotate`."""
-        from threadpoolctl import threadpool_limits
-
-        good = self._usable(vectors)
-        rows, usable = queries.filter(good), vectors[good]
-        with threadpool_limits(limits=1), ThreadPoolExecutor(self._workers) as pool:
-            said = self._predict(pool, usable, rows["norm"].to_arrow(compat_level=_OLDEST).cast(pa.large_string()))
-            done = rows.select("query_id").hstack(self._labels(said, self._further(pool, said, rows["text"])))
-        done = done.with_columns(
-            constraints=self._recogniser.recognise(rows["text"], rows["lang"]),
-            teacher=pl.lit(self.name),
-            taxonomy_version=pl.lit(self.tree.version),
-            error=pl.lit(None, pl.String),
-        )
-        bad = queries.filter(~good)
-        errors = pl.Series(["the query has no usable vector"] * bad.height, dtype=pl.String)
-        lost = failed(bad, errors, self.name, self.tree.version)
-        names = ANNOTATIONS.names()
-        both = pl.concat([done.select(names).cast(ANNOTATIONS), lost.select(names).cast(ANNOTATIONS)])
-        return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
-
-    def _usable(self, vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
-        width = self.classifier.centres.shape[1]
-        if len(vectors) and vectors.shape[1] != width:
-            raise CurationError(
-                f"the vectors of the queries have {vectors.shape[1]} numbers, those of the seeds {width}",
-                hint="Build the embeddings again with the encoder that the recipe names.",
-            )
-        length = np.einsum("ij,ij->i", vectors, vectors)
-        return np.asarray(np.isfinite(length) & (length > 0.25))
-
     def _predict(
         self, pool: ThreadPoolExecutor, vectors: NDArray[np.float32], norms: pa.LargeStringArray
     ) -> Prediction:
@@ -211,48 +159,42 @@ class EmbeddedTeacher:
         )
         return joined(list(blocks))
 
-    def _labels(self, said: Prediction, further: pl.Series) -> pl.DataFrame:
-        """Columns of :data:`_LABELS`."""
-        unfamiliar = said.familiarity < self.least_familiar
+    def judge(self, rows: pl.DataFrame, vectors: NDArray[np.float32]) -> Verdicts:
+        """See :meth:`Labeller.judge`."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1), ThreadPoolExecutor(self._workers) as pool:
+            said = self._predict(pool, vectors, rows["norm"].to_arrow(compat_level=_OLDEST).cast(pa.large_string()))
+            present = self._present(pool, said, rows["text"])
+        unfamiliar = self._unfamiliar(said)
         primary = pl.Series(self.leaves, dtype=pl.String).gather(said.primary)
         if unfamiliar.any():
             primary = primary.scatter(np.flatnonzero(unfamiliar), self._others(said.leaves[unfamiliar]))
-        reasons = pl.Series(REASONS, dtype=pl.String).gather(said.reason)
-        return pl.DataFrame(
-            {
-                "primary": primary,
-                "secondary": further,
-                "confidence": said.leaves[np.arange(len(said.primary)), said.primary],
-                "unsolvable": reasons.set(pl.Series(said.unsolvable < self.choice.unsolvable_from), None),
-                "unsolvable_confidence": said.unsolvable,
-            },
-            schema=_LABELS,
-        )
+        return Verdicts(primary, said.leaves, said.confidence, present, said.unsolvable, said.reason)
 
-    def _further(self, pool: ThreadPoolExecutor, said: Prediction, texts: pl.Series) -> pl.Series:
-        """Lists of further leaves, sorted; an unfamiliar query has none.
+    def _unfamiliar(self, said: Prediction) -> NDArray[np.bool_]:
+        """Which queries get no leaf."""
+        sure = said.leaves[np.arange(len(said.primary)), said.primary] >= _NEARLY_CERTAIN
+        return (said.familiarity < self.least_familiar) & ~sure
+
+    def _present(self, pool: ThreadPoolExecutor, said: Prediction, texts: pl.Series) -> NDArray[np.float32]:
+        """float32[n, leaves]: probability of each leaf to be a further intent; 0 for all of an unfamiliar query.
 
         A leaf that the whole query hints at counts as present also when a clause of the query, read alone, is of it.
         """
-        n, most = len(said.primary), self.choice.most_secondary
         present = said.presence.copy()
-        present[np.arange(n), said.primary] = 0
-        present[said.familiarity < self.least_familiar] = 0
-        hinted = np.flatnonzero((present >= _HINT).any(axis=1)) if most else np.empty(0, np.int64)
+        present[np.arange(len(present)), said.primary] = 0
+        present[self._unfamiliar(said)] = 0
+        hinted = (
+            np.flatnonzero((present >= _HINT).any(axis=1)) if self.choice.most_secondary else np.empty(0, np.int64)
+        )
         owner, clauses = split_clauses(texts.gather(hinted).to_list())
         if clauses:
             row = hinted[owner]
             alone = self._predict(pool, self._encode(clauses), normalise(pa.array(clauses, pa.large_string())))
             sure = np.where(present[row, alone.primary] >= _HINT, alone.leaves[np.arange(len(row)), alone.primary], 0)
             np.maximum.at(present, (row, alone.primary), sure)
-        best = np.argsort(-present, axis=1, kind="stable")[:, :most]
-        row, rank = np.nonzero(np.take_along_axis(present, best, axis=1) >= self.choice.secondary_from)
-        leaf = pl.Series(self.leaves, dtype=pl.String).gather(best[row, rank])
-        lists = (
-            pl.DataFrame({"row": row, "leaf": leaf}).group_by("row", maintain_order=True).agg(pl.col("leaf").sort())
-        )
-        out = pl.DataFrame({"row": np.arange(n)}).join(lists, on="row", how="left", maintain_order="left")["leaf"]
-        return out.fill_null(pl.Series([[]], dtype=pl.List(pl.String)))
+        return present
 
     def _others(self, leaves: NDArray[np.float32]) -> pl.Series:
         """For each row of leaf probabilities the Other that an unfamiliar query goes to."""
@@ -338,6 +280,7 @@ def _measures(examples: Examples, said: Prediction, choice: Choice) -> list[tupl
         ("examples", len(examples.primary), "rows"),
         ("left_out_leaf_accuracy", float((said.primary == examples.primary).mean()), "share"),
         ("left_out_level1_accuracy", float((level1[said.primary] == level1[examples.primary]).mean()), "share"),
+        ("left_out_confidence", float(said.confidence.mean()), "share"),
         ("left_out_unsolvable_precision", hits / max(1, int(found.sum())), "share"),
         ("left_out_unsolvable_recall", hits / max(1, int(unsolvable.sum())), "share"),
     ]

@@ -124,8 +124,9 @@ class Planner:
                 changes[name] = self._now(getattr(operation, name))
         if isinstance(operation, ops.Merge):
             changes["nodes"] = tuple(self._now(node) for node in operation.nodes)
-        if isinstance(operation, ops.Examples):
-            changes["again"] = tuple(self._now(node) for node in operation.again)
+        if isinstance(operation, ops.Add | ops.Examples):
+            still = (self._editor.now(node) for node in operation.again)
+            changes["again"] = tuple(node for node in still if node is not None)
         return operation.model_copy(update=changes)
 
     def _now(self, node_id: str) -> str:
@@ -190,10 +191,17 @@ def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Pro
         raise entries.error("edit changes nothing", index, "decision", hint=f"Add one of {', '.join(allowed)}.")
 
 
-def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> ops.Operation:
+def operation_of(
+    proposal: Proposal, edits: Mapping[str, Any] | None = None, places: Mapping[int, str] | None = None
+) -> ops.Operation:
     """The operation that carries a proposal out, with some of its fields replaced.
 
     Rows of an Other are merged into a leaf by becoming its examples: an Other itself never goes.
+
+    Args:
+        proposal: The proposal.
+        edits: Its fields that a person changed.
+        places: Leaf of each row of the evidence so far; the leaves that hold some of a new leaf are annotated again.
 
     Raises:
         CurationError: A field makes no sense, such as a name that is none.
@@ -207,6 +215,8 @@ def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> 
             given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
             given |= {"description": edits.get("description", proposal.description)}
             given |= {"examples": edits.get("examples", examples)}
+            held = {places[row.query_id] for row in proposal.evidence if row.query_id in places} if places else set()
+            given |= {"again": tuple(sorted(held))}
         case "merge" if node is not None and node.rpartition(".")[2] == OTHER:
             given = {"op": "examples", "node": edits.get("target", proposal.target), "again": (node,)}
             given |= {"add": tuple(dict.fromkeys(row.text for row in proposal.evidence))}
@@ -235,8 +245,21 @@ def operation_of(proposal: Proposal, edits: Mapping[str, Any] | None = None) -> 
         raise CurationError(f"{proposal.kind} {node or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
 
 
-def plan_of(base: Taxonomy, path: Path, given: Iterable[Given], proposals: Mapping[str, Proposal]) -> Plan:
+def plan_of(
+    base: Taxonomy,
+    path: Path,
+    given: Iterable[Given],
+    proposals: Mapping[str, Proposal],
+    places: Mapping[int, str] | None = None,
+) -> Plan:
     """What the entries of a decisions file come to.
+
+    Args:
+        base: The version that all of them speak of.
+        path: The file; errors name it.
+        given: Its entries.
+        proposals: Those that wait, by id.
+        places: As for :func:`operation_of`.
 
     Raises:
         CurationError: Two of them contradict each other, or one makes no sense; file and line are named.
@@ -254,7 +277,7 @@ def plan_of(base: Taxonomy, path: Path, given: Iterable[Given], proposals: Mappi
             if decision.decision == "reject":
                 plan.rejected.append(proposal)
                 continue
-            planner.take(operation_of(proposal, decision.edits))
+            planner.take(operation_of(proposal, decision.edits, places))
             plan.accepted.append(decision.proposal)
         except CurationError as error:
             raise CurationError(f"{path}, line {entry.line}: {error.message}", error.hint) from None

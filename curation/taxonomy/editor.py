@@ -6,11 +6,11 @@ annotated again:
 
 | operation | where labels go | annotated again |
 |---|---|---|
-| add | stay (those of a leaf that gets its first child: its Other) | the parent's Other, the leaves beside it |
+| add | stay (of a leaf that gets its first child: its Other) | the parent's Other, the leaves beside it, `again` |
 | drop | the parent's Other | - |
 | rename, move, merge | with the node | - (a leaf that is moved under a leaf: as for add) |
 | split | nowhere | all of the leaf |
-| describe, examples | stay | all below the node, and its parent's Other (and what `examples` names itself) |
+| describe, examples | stay | all below the node, its parent's Other, `again` |
 
 An inner node that loses its last child becomes a leaf and takes the labels of its Other.
 """
@@ -172,7 +172,8 @@ class Editor:
             case ops.Add():
                 parent = self._place(operation.parent)
                 self._attach(self._leaf(operation), parent)
-                self._touch(parent.other, *(child for child in parent.children[:-1] if not child.children))
+                beside = [child for child in parent.children[:-1] if not child.children]
+                self._touch(parent.other, *beside, *map(self._any, operation.again))
             case ops.Drop():
                 self._drop(self._find(operation.node))
             case ops.Rename():

@@ -68,13 +68,17 @@ class NewLeaf(_Record):
 
 
 class Add(_Record):
-    """A new leaf below ``parent`` (None: at level 1). A leaf that gets a child becomes an inner node."""
+    """A new leaf below ``parent`` (None: at level 1). A leaf that gets a child becomes an inner node.
+
+    ``again`` names further nodes whose rows are annotated again: those that hold rows of the new leaf so far.
+    """
 
     op: Literal["add"] = "add"
     parent: str | None = None
     name: Name
     description: Text
     examples: tuple[Text, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 class Drop(_Record):

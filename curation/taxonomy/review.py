@@ -106,6 +106,17 @@ class Review:
         rows = table.filter(pl.col("base_version") == self.current.name)
         return from_frame(rows.sort(["weight", "confidence", "proposal_id"], descending=[True, True, False]))
 
+    @cached_property
+    def places(self) -> dict[int, str]:
+        """Leaf of each annotated query that is evidence of a proposal to add a leaf."""
+        run = self.workspace.store.run()
+        evidence = {row.query_id for one in self.proposals.values() if one.kind == "add" for row in one.evidence}
+        if not evidence or not run or "annotations" not in run["tables"]:
+            return {}
+        wanted = pl.Series(sorted(evidence), dtype=pl.UInt64).implode()
+        rows = self.workspace.table("annotations").filter(pl.col("query_id").is_in(wanted))
+        return dict(rows.select("query_id", "primary").drop_nulls().collect().iter_rows())
+
     @property
     def waiting(self) -> dict[str, Proposal]:
         """The proposals that can be carried out."""
@@ -174,7 +185,7 @@ class Review:
             CurationError: An entry is wrong; its line is named.
         """
         given = read_decisions(self.decisions_file, self.proposals, self.history.accepted, text)
-        return plan_of(self.current.taxonomy, self.decisions_file, given, self.proposals)
+        return plan_of(self.current.taxonomy, self.decisions_file, given, self.proposals, self.places)
 
     def preview(self) -> Preview:
         """What :meth:`apply` would do now.

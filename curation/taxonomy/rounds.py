@@ -77,7 +77,7 @@ def _plan(review: Review, sure: list[Any]) -> Plan:
     planner, plan = Planner(review.current.taxonomy), Plan()
     for proposal in sorted(sure, key=lambda one: (-one.confidence, one.proposal_id)):
         try:
-            planner.take(operation_of(proposal))
+            planner.take(operation_of(proposal, None, review.places))
             plan.accepted.append(proposal.proposal_id)
         except CurationError as error:
             plan.left_out.append((proposal, error.message))

@@ -66,4 +66,6 @@ def _problem(proposal: Proposal, planner: Planner, current: str, done: list[dict
 
 def _asked(operation: dict[str, Any]) -> dict[str, Any]:
     """An operation without the texts that differ from run to run."""
-    return {name: value for name, value in operation.items() if name not in ("description", "examples", "parts")}
+    return {
+        name: value for name, value in operation.items() if name not in ("description", "examples", "parts", "again")
+    }

@@ -123,6 +123,16 @@ def test_every_kind_becomes_its_operation():
         operation_of(proposal("describe", "weather"))
 
 
+def test_a_new_leaf_sends_back_the_leaves_that_hold_its_evidence():
+    operation = operation_of(ADD, None, {1: "weather", 2: "music.play", 99: "news.local"})
+    assert operation.again == ("music.play", "weather")
+    planner = Planner(START)
+    planner.take(ops.Drop(node="weather"))
+    planner.take(ops.Rename(node="music", name="sound"))
+    planner.take(operation)
+    assert planner.operations[-1].again == ("sound.play",)
+
+
 def test_proposals_survive_the_table_with_their_ids():
     frame = to_frame([SPLIT, ADD, ADD, MERGE])
     assert frame["proposal_id"].to_list() == sorted({ADD.proposal_id, MERGE.proposal_id, SPLIT.proposal_id})

@@ -39,6 +39,12 @@ def test_add_puts_the_leaf_before_other_and_sends_other_and_its_neighbours_back(
     assert moved(operation) == {"music.play": None, "music.stop": None, "music.other": None}
 
 
+def test_add_may_name_other_nodes_that_hold_some_of_its_rows():
+    operation = ops.Add(name="maps", description="Ways.", again=("news.sport.ski", "music"))
+    sent = {"weather", "other", "news.sport.ski", "music.play", "music.stop", "music.other"}
+    assert set(moved(operation)) == sent
+
+
 def test_add_at_level_1_leaves_the_other_categories_alone():
     operation = ops.Add(name="maps", description="Ways.")
     assert done(operation).node("maps").parent_id is None

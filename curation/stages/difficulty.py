@@ -97,10 +97,11 @@ def _labelled(ctx: Context, ids: pl.DataFrame) -> pl.DataFrame:
 
 def run(ctx: Context) -> None:
     """Score the survivors part by part."""
+    from curation.taxonomy.reworded import domain_of_run
     from curation.teachers.embedded.scorer import PlanScorer
 
     params: DifficultyParams = ctx.params
-    scorer = PlanScorer(ctx.domain, params.scale) if params.teacher == "embedded" else None
+    scorer = PlanScorer(domain_of_run(ctx), params.scale) if params.teacher == "embedded" else None
     for name, ids in _chunks(ctx, _survivors(ctx)):
         with ctx.part(name) as part:
             if part.done:
@@ -156,7 +157,7 @@ STAGE = Stage(
     name="difficulty",
     run=run,
     params=DifficultyParams,
-    reads=("semantic_groups", "annotations", "queries"),
+    reads=("semantic_groups", "annotations", "queries", "taxonomy", "taxonomy_migrations"),
     makes=("difficulty",),
     title="Simulate the tool calls a query needs and grade it",
     after="semantic",

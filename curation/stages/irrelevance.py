@@ -61,7 +61,9 @@ def _removable(ctx: Context) -> pl.DataFrame:
 
 def _needed_tool(ctx: Context, rows: pl.DataFrame) -> pl.Series:
     """For each row the tool to take away: of those its plan cannot do without, the one that fewest rows need."""
-    plans = ctx.domain.plans
+    from curation.taxonomy.reworded import domain_of_run
+
+    plans = domain_of_run(ctx).plans
     pairs = rows.group_by("primary", "tools").len().sort("primary", "tools")
     needs = []
     for primary, tools in pairs.select("primary", "tools").iter_rows():
@@ -122,7 +124,15 @@ STAGE = Stage(
     name="irrelevance",
     run=run,
     params=IrrelevanceParams,
-    reads=("selection", "semantic_groups", "difficulty", "annotations", "synthetic"),
+    reads=(
+        "selection",
+        "semantic_groups",
+        "difficulty",
+        "annotations",
+        "synthetic",
+        "taxonomy",
+        "taxonomy_migrations",
+    ),
     makes=("irrelevance",),
     title="Collect the queries to refuse and make some by taking tools away",
     uses_domain=True,

@@ -270,10 +270,12 @@ def _writer(
     ctx: Context, client: Any, observed: Mapping[tuple[str, ...], int]
 ) -> tuple[Any, Callable[[Any], set[str]]]:
     """Who writes, and the leaves that a written query was meant for."""
+    from curation.taxonomy.reworded import domain_of_run
     from curation.teachers.embedded.scorer import PlanScorer
     from curation.teachers.embedded.writer import GrammarWriter
 
-    grammar = GrammarWriter(ctx.domain, PlanScorer(ctx.domain, ctx.shared["difficulty"].scale), ctx.seed)
+    domain = domain_of_run(ctx)
+    grammar = GrammarWriter(domain, PlanScorer(domain, ctx.shared["difficulty"].scale), ctx.seed)
     if ctx.params.teacher == "embedded":
         needs = grammar.grammar.needs
         return grammar, lambda written: {needs[name].leaf for name in written.needs}
@@ -301,20 +303,21 @@ def _chains(
 
 def _checks(ctx: Context, client: Any) -> Any:
     """The checks, by the teachers that label and score the observed queries."""
+    from curation.taxonomy.reworded import domain_of_run
     from curation.teachers.checks import Checks
     from curation.teachers.embedded.scorer import PlanScorer
     from curation.teachers.llm.of_run import scorer_of_run
     from curation.teachers.llm.writer import LlmVerifier
 
     annotator, encode = _annotator(ctx, client)
-    difficulty = ctx.shared["difficulty"]
+    difficulty, domain = ctx.shared["difficulty"], domain_of_run(ctx)
     by_rules = difficulty.teacher == "embedded"
     return Checks(
         _observed(ctx),
         annotator,
         encode,
-        PlanScorer(ctx.domain, difficulty.scale) if by_rules else scorer_of_run(ctx, client, difficulty.scale),
-        ctx.domain.plans,
+        PlanScorer(domain, difficulty.scale) if by_rules else scorer_of_run(ctx, client, difficulty.scale),
+        domain.plans,
         lexical_threshold=ctx.params.near_duplicate,
         semantic_threshold=ctx.shared["semantic"].threshold,
         workers=ctx.workers,
@@ -352,6 +355,7 @@ STAGE = Stage(
         "embeddings",
         "seeds",
         "taxonomy",
+        "taxonomy_migrations",
     ),
     makes=("synthetic",),
     title="Write queries for rare tool chains and verify them",

@@ -12,6 +12,7 @@ from curation.domain import load_domain
 from curation.stages.difficulty import STAGE, DifficultyParams
 from curation.teachers.embedded.scorer import Scale
 from tests.helpers import FakeContext
+from tests.taxonomy.given import first_version
 from tests.teachers.llm.answering import answering
 from tests.teachers.test_scorer import POI, ROUTE, WEATHER, rows
 
@@ -36,7 +37,8 @@ def inputs() -> dict[str, pl.DataFrame]:
         schema_overrides={"query_id": pl.UInt64, "representative_id": pl.UInt64},
     )
     queries = table.select("query_id", "text", "norm")
-    return {"semantic_groups": groups, "annotations": table.drop("text", "norm"), "queries": queries}
+    tables = {"semantic_groups": groups, "annotations": table.drop("text", "norm"), "queries": queries}
+    return tables | first_version(DOMAIN.taxonomy)
 
 
 def test_survivors_are_scored_and_weights_kept() -> None:
@@ -60,7 +62,7 @@ def test_t10_parts_and_input_order_do_not_change_the_result(monkeypatch: pytest.
 
 
 def test_nothing_survived() -> None:
-    empty = {name: frame.clear() for name, frame in inputs().items()}
+    empty = {name: frame.clear() for name, frame in inputs().items()} | first_version(DOMAIN.taxonomy)
     context = FakeContext(STAGE, empty, domain=DOMAIN).run()
     assert context.out("difficulty").height == 0
     assert context.accounts[0].rows_in == 0

@@ -14,6 +14,7 @@ from curation.domain.plan_rules import NodePlan, Plans, PlanStep
 from curation.stages.irrelevance import STAGE
 from curation.stages.pool import PoolParams
 from tests.helpers import FakeContext
+from tests.taxonomy.given import first_version
 from tests.teachers.test_scorer import PLAN_TYPE
 
 DOMAIN = load_domain("map_travel")
@@ -41,6 +42,7 @@ def inputs(rows: list[tuple], synthetic: int = 0) -> dict[str, pl.DataFrame]:
         ),
         "annotations": pl.DataFrame({"query_id": ids, "primary": list(primary)}),
         "synthetic": pl.DataFrame({"verdict": ["verified"] * synthetic}, schema={"verdict": pl.String}),
+        **first_version(DOMAIN.taxonomy),
     }
 
 

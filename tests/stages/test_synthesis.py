@@ -21,6 +21,7 @@ from curation.stages.pool import PoolParams
 from curation.stages.synthesis import STAGE
 from curation.teachers.embedded.scorer import PlanScorer
 from tests.helpers import FakeContext
+from tests.taxonomy.given import first_version
 
 FILES = {
     "taxonomy.yaml": "version: '1'\nlanguages: [en]\ntaxonomy:\n  - read\n  - lend\n  - print\n",
@@ -154,7 +155,7 @@ def tables(
             vector=pl.Series(vectors, dtype=pl.Array(pl.Float32, 32))
         ),
         "seeds": pl.DataFrame(),
-        "taxonomy": pl.DataFrame(),
+        **first_version(domain.taxonomy),
     }
 
 

@@ -15,6 +15,7 @@ from curation.stages import (
     proposals,
     seeds,
     semantic,
+    survivors,
     synthesis,
     taxonomy,
 )
@@ -32,6 +33,7 @@ STAGES: dict[str, Stage] = {
         annotate,
         proposals,
         semantic,
+        survivors,
         difficulty,
         synthesis,
         geometric,

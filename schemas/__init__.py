@@ -52,6 +52,7 @@ TABLES = (
     Contract("annotations", "Annotations", ("query_id",)),
     Contract("proposals", "Proposals", ("proposal_id",)),
     Contract("semantic_groups", "SemanticGroups", ("query_id",)),
+    Contract("survivors", "Survivors", ("query_id",)),
     Contract("difficulty", "Difficulty", ("query_id",)),
     Contract("selection", "Selection", ("rank",)),
     Contract("geometric_groups", "GeometricGroups", ("query_id",)),

@@ -26,7 +26,10 @@ from curation.algorithms.products import units
 from curation.algorithms.vectors import FloatRows, blas_threads, to_fixed
 from curation.errors import CurationError
 
-__all__ = ["FLAT_ROWS", "Neighbours", "SurvivorsIndex"]
+__all__ = ["FILE_NAME", "FLAT_ROWS", "Neighbours", "SurvivorsIndex"]
+
+FILE_NAME = "survivors.faiss"
+"""What the file is called that lies beside the table `survivors`."""
 
 FLAT_ROWS = 200_000
 """Up to so many rows a search compares with all of them: some 20 ms a query in 256 dimensions."""
@@ -132,6 +135,24 @@ class SurvivorsIndex:
         if not isinstance(index, faiss.IndexIDMap2 | faiss.IndexIVFFlat):
             raise CurationError(f"{path} is a Faiss index, but of {type(index).__name__} and not of survivors", _HINT)
         return cls(index)
+
+    def contents(self) -> tuple[NDArray[np.uint64], FloatRows]:
+        """Ids (uint64[n], rising) and unit vectors (float32[n, d]) of everything in the index."""
+        import faiss
+
+        if isinstance(self._index, faiss.IndexIDMap2):
+            ids = faiss.vector_to_array(self._index.id_map)
+            vectors = self._index.index.reconstruct_n(0, len(self)) if len(self) else np.empty((0, self.dimensions))
+        else:
+            lists, size = self._index.invlists, self._index.code_size
+            lengths = [lists.list_size(number) for number in range(lists.nlist)]
+            some = [(number, length) for number, length in enumerate(lengths) if length]
+            ids = np.concatenate([faiss.rev_swig_ptr(lists.get_ids(number), length) for number, length in some])
+            codes = [faiss.rev_swig_ptr(lists.get_codes(number), length * size) for number, length in some]
+            vectors = np.concatenate(codes).view(np.float32).reshape(-1, self.dimensions)
+        ids = np.ascontiguousarray(ids).view(np.uint64)
+        order = np.argsort(ids, kind="stable")
+        return ids[order], np.asarray(vectors, np.float32)[order]
 
     def query(
         self, vectors: FloatRows, *, k: int | None = None, threshold: float | None = None, workers: int | None = None

@@ -143,11 +143,14 @@ def _print_trace(workspace: Any, found: Any) -> None:
         console.print(f"rejected by {reject['stage']}: {reject['reason']}", highlight=False, soft_wrap=True)
     queries = workspace.table("queries").select("query_id", "text")
     for level, row in found.path.items():
-        if row["query_id"] == row["representative_id"]:
+        own, representative = row["query_id"], row["representative_id"]
+        if own == representative and row.get("kept", True):
             stands = f"kept, stands for {row['group_count']:,} raw rows"
         else:
-            other = queries.filter(pl.col("query_id") == row["representative_id"]).collect()["text"].item()
-            stands = f"merged into {row['representative_id']} “{escape(other)}” (similarity {row['similarity']:.3f})"
+            text = queries.filter(pl.col("query_id") == representative).collect()["text"]
+            known = own != representative and len(text)
+            other = f"“{escape(text.item())}”" if known else "of the earlier workspace"
+            stands = f"merged into {representative} {other} (similarity {row['similarity']:.3f})"
         console.print(f"{level.removesuffix('_groups'):<10} {stands}", highlight=False, soft_wrap=True)
     for candidate in found.candidates:
         console.print(

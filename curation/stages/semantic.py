@@ -6,6 +6,9 @@ them.
 
 Metrics: `buckets` with at least one query, `largest_bucket` in rows, `similarity_mean` of merged queries to their
 representatives.
+
+Where the recipe names an earlier workspace, a query that is close enough to one of its survivors, of the same bucket
+and with the same numbers, goes to that one.
 """
 
 from __future__ import annotations
@@ -35,6 +38,10 @@ class SemanticParams(Params):
         "auto",
         description="auto: all products in buckets of up to 2,000 queries, sign projections (recall .999) beyond; "
         "products and faiss compare all, faiss-ivf searches inverted lists",
+    )
+    earlier: Literal["survivors", "ignore"] = Field(
+        "survivors",
+        description="where the recipe names an earlier workspace: whether its survivors represent queries",
     )
 
 
@@ -70,6 +77,8 @@ def _rows(ctx: Context) -> pl.DataFrame:
 def run(ctx: Context) -> None:
     """Group every bucket and write one row a labelled query."""
     rows = _rows(ctx)
+    known = _known(ctx, rows)
+    elsewhere, rows = rows.join(known, on="query_id", how="inner"), rows.join(known, on="query_id", how="anti")
     names = rows["bucket"].unique().sort()
     bucket = rows["bucket"].cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
     weight = rows["weight"].to_numpy()
@@ -82,18 +91,86 @@ def run(ctx: Context) -> None:
         similarity=pl.Series(similarity, dtype=pl.Float32),
         group_count=pl.Series(counts[representative], dtype=pl.Int64),
     )
+    earlier = elsewhere.select(
+        "query_id",
+        "bucket",
+        "representative_id",
+        "similarity",
+        group_count=pl.col("weight").sum().over("representative_id"),
+    )
+    groups = pl.concat([groups, earlier]).sort("query_id")
     kept = int((representative == np.arange(rows.height)).sum())
     merged = similarity[representative != np.arange(rows.height)]
     with ctx.part() as part:
-        for first in range(0, max(rows.height, 1), _WRITE):
+        for first in range(0, max(groups.height, 1), _WRITE):
             part.write("semantic_groups", groups.slice(first, _WRITE))
-        total = int(weight.sum())
+        total, gone = int(weight.sum()), int(elsewhere["weight"].sum())
         part.account(
-            Account(rows_in=rows.height, kept=kept, merged=rows.height - kept, weight_in=total, weight_out=total)
+            Account(
+                rows_in=groups.height,
+                kept=kept,
+                merged=groups.height - kept,
+                weight_in=total + gone,
+                weight_out=total,
+                weight_earlier=gone,
+            )
         )
+        part.metric("earlier", elsewhere.height, "rows")
         part.metric("buckets", len(names), "buckets")
         part.metric("largest_bucket", int(np.bincount(bucket).max()) if len(bucket) else 0, "rows")
         part.metric("similarity_mean", float(merged.mean(dtype=np.float64)) if len(merged) else 1.0, "cosine")
+
+
+def _known(ctx: Context, rows: pl.DataFrame) -> pl.DataFrame:
+    """``query_id``, ``representative_id`` and ``similarity`` of rows that a survivor of an earlier day represents.
+
+    The most similar one, of two equally similar ones that of the lower id.
+    """
+    from curation.algorithms.survivors_index import FILE_NAME, SurvivorsIndex
+    from curation.spill import vector_batches
+
+    none = pl.DataFrame(schema={"query_id": pl.UInt64, "representative_id": pl.UInt64, "similarity": pl.Float32})
+    survivors = ctx.earlier("survivors", ["query_id", "bucket", "numbers"])
+    if survivors is None or ctx.params.earlier == "ignore" or rows.is_empty():
+        return none
+    path = ctx.earlier_companion("survivors", FILE_NAME)
+    if path is None:
+        raise CurationError(
+            "the earlier workspace has no index of its survivors",
+            "Set `survivors: {index: always}` in its recipe and run it again, or `semantic: {earlier: ignore}` here.",
+        )
+    index = SurvivorsIndex.load(path)
+    theirs = survivors.rename({"query_id": "representative_id"}).collect()
+    ours = rows.select("query_id", "bucket", numbers=pl.Series(_numbers(ctx, rows)))
+    on = ["bucket", "numbers"] if ctx.params.digits == "content" else ["bucket"]
+    found = [none]
+    for ids, vectors in vector_batches(ctx.files("embeddings")):
+        if vectors.shape[1] != index.dimensions:
+            raise CurationError(
+                f"the vectors of the earlier workspace have {index.dimensions} numbers, these {vectors.shape[1]}",
+                "Name the same encoder in both recipes (embed.encoder), or set `semantic: {earlier: ignore}`.",
+            )
+        near = index.query(vectors, threshold=ctx.params.threshold, workers=ctx.workers)
+        pairs = pl.DataFrame(
+            {
+                "query_id": np.repeat(ids, np.diff(near.starts)),
+                "representative_id": near.ids,
+                "similarity": near.similarity,
+            }
+        )
+        same = pairs.join(ours, on="query_id").join(theirs, on=["representative_id", *on])
+        best = same.sort("query_id", -pl.col("similarity"), "representative_id").unique("query_id", keep="first")
+        found.append(best.select(none.columns).sort("query_id"))
+    return pl.concat(found)
+
+
+def _numbers(ctx: Context, rows: pl.DataFrame) -> np.ndarray:
+    """uint32[n]: hash of the numbers and model names of each row, which stand by query id."""
+    from curation.algorithms.digits import number_hashes
+
+    norms = rows.lazy().select("query_id").join(ctx.scan("queries", ["query_id", "norm"]), on="query_id", how="left")
+    texts = norms.sort("query_id").collect()["norm"].to_arrow(compat_level=pl.CompatLevel.oldest())
+    return number_hashes(texts, ctx.workers)
 
 
 def _cells(ctx: Context, rows: pl.DataFrame, bucket: np.ndarray) -> np.ndarray:
@@ -103,11 +180,7 @@ def _cells(ctx: Context, rows: pl.DataFrame, bucket: np.ndarray) -> np.ndarray:
     """
     if ctx.params.digits == "ignore" or rows.is_empty():
         return bucket
-    from curation.algorithms.digits import number_hashes
-
-    norms = rows.lazy().select("query_id").join(ctx.scan("queries", ["query_id", "norm"]), on="query_id", how="left")
-    texts = norms.sort("query_id").collect()["norm"].to_arrow(compat_level=pl.CompatLevel.oldest())
-    cells = pl.DataFrame({"bucket": bucket, "numbers": number_hashes(texts, ctx.workers)})
+    cells = pl.DataFrame({"bucket": bucket, "numbers": _numbers(ctx, rows)})
     return cells.select(pl.struct("bucket", "numbers").rank("dense").cast(pl.Int64) - 1).to_series().to_numpy()
 
 
@@ -158,6 +231,7 @@ STAGE = Stage(
     params=SemanticParams,
     reads=("annotations", "embeddings", "lexical_groups", "queries"),
     makes=("semantic_groups",),
+    earlier=("survivors",),
     title="Merge queries of a bucket that mean the same",
     after="annotate",
     libraries=("faiss-cpu",),

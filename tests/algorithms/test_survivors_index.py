@@ -161,3 +161,14 @@ def test_what_makes_no_sense_is_refused():
         index.query(vectors[:, :5], k=1)
     with pytest.raises(ValueError, match="row 0 is the zero vector"):
         index.query(np.zeros((1, 24), np.float32), k=1)
+
+
+@pytest.mark.parametrize("flat_rows", [1000, 10])
+def test_contents_give_back_what_was_indexed(tmp_path, flat_rows):
+    ids, vectors = some(400)
+    SurvivorsIndex.build(ids, vectors, flat_rows=flat_rows).save(tmp_path / "index")
+    found, units = SurvivorsIndex.load(tmp_path / "index").contents()
+    order = np.argsort(ids)
+    assert found.tolist() == ids[order].tolist()
+    expected = vectors[order] / np.linalg.norm(vectors[order], axis=1, keepdims=True)
+    np.testing.assert_allclose(units, expected, atol=1e-6)

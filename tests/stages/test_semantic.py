@@ -161,3 +161,59 @@ def test_t6_queries_whose_numbers_differ_are_never_merged_by_default(tmp_path):
     pairs = found.groups["representative_id"].to_list()
     assert pairs[0] == pairs[2] and pairs[1] == pairs[3] and pairs[4] == pairs[5]
     assert run(given, tmp_path, params={"digits": "ignore"}).account.kept == 1
+
+
+def earlier_day(given, place, **params):
+    """Outcome of the stage `survivors` on what the semantic level keeps of the tables."""
+    from curation.algorithms.survivors_index import FILE_NAME
+    from curation.stages import survivors
+
+    inputs = {name: given[name] for name in ("embeddings", "queries")} | {"semantic_groups": run(given, place).groups}
+    context = FakeContext(survivors.STAGE, inputs, scratch=place, params=params).run()
+    beside = {FILE_NAME: place / FILE_NAME} if (place / FILE_NAME).exists() else {}
+    return {"earlier": {"survivors": context.out("survivors")}, "earlier_companions": beside}
+
+
+def test_t14_queries_near_a_survivor_of_an_earlier_day_go_to_it(tmp_path):
+    given = tables(500)
+    (tmp_path / "then").mkdir()
+    # The same vectors and labels under other ids, half of them: a day that brings nothing new, and some that is.
+    ids = {name: pl.col(name) + 1 for name in ("query_id", "representative_id")}
+    today = {
+        name: frame.with_columns(ids[c].alias(c) for c in ids if c in frame.columns) for name, frame in given.items()
+    }
+    then = {name: frame.filter(pl.col("query_id") % 2 == 0) for name, frame in given.items()}
+    options = earlier_day(then, tmp_path / "then")
+    survivors = options["earlier"]["survivors"]
+    found = run(today, tmp_path, **options)
+    merged = found.groups.filter(pl.col("representative_id").is_in(survivors["query_id"].implode()))
+    rows = merged.join(survivors, left_on="representative_id", right_on="query_id")
+    assert (rows["bucket"] == rows["bucket_right"]).all() and rows["similarity"].min() >= np.float32(0.92)
+    assert merged.height == found.metrics["earlier"] > then["annotations"].height * 0.9
+    # Against an exact comparison of all pairs.
+    vectors = {int(i): v for i, v in given["embeddings"].iter_rows()}
+    bucket = dict(survivors.select("query_id", "bucket").iter_rows())
+    own = dict(found.groups.select("query_id", "bucket").iter_rows())
+    for query_id, representative in found.groups.select("query_id", "representative_id").head(60).iter_rows():
+        near = [
+            (round(float(np.dot(vectors[query_id - 1], vectors[other])), 5), other)
+            for other, where in bucket.items()
+            if where == own[query_id]
+        ]
+        best = max(near, default=(0.0, 0))[0]
+        assert (best >= 0.92) == (representative in bucket), (best, representative)
+    account = found.account
+    assert account.weight_in == account.weight_out + account.weight_earlier
+    assert account.rows_in == account.kept + account.merged == 500
+
+
+def test_an_earlier_day_without_an_index_or_with_other_vectors_is_a_sentence(tmp_path):
+    given = tables(50)
+    for place in ("none", "other"):
+        (tmp_path / place).mkdir()
+    with pytest.raises(CurationError, match="no index of its survivors"):
+        run(given, tmp_path, **earlier_day(given, tmp_path / "none", index="never"))
+    with pytest.raises(CurationError, match="have 8 numbers, these 16"):
+        run(given, tmp_path, **earlier_day(tables(50, d=8), tmp_path / "other"))
+    ignored = run(given, tmp_path, params={"earlier": "ignore"}, earlier={"survivors": pl.DataFrame()})
+    assert ignored.groups.equals(run(given, tmp_path).groups)

@@ -333,8 +333,8 @@ def test_what_the_preview_shows_is_what_applying_makes(root):
     assert {(line["sign"], line["text"]) for line in shown["changes"]} == {
         ("+", "camping added"), ("~", "discovery.area_profiles renamed"),
     }  # fmt: skip
-    # The new leaf at level 1 touches the root's Other and the leaves at level 1: one annotated row.
-    assert (shown["again"], shown["rows"]) == (1, 7)
+    # A new leaf at level 1 touches the root's Other and the leaf that holds some of its evidence: a row in each.
+    assert (shown["again"], shown["rows"]) == (2, 7)
     answer = desk.apply({"seal": shown["seal"], "by": "ann"})
     assert answer["version"] == "2"
     assert answer["state"]["proposals"]["all"] == 0

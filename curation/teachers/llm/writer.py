@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from curation.teachers.embedded.writer import Example, Order, Written
 from curation.teachers.llm.answers import QueryAnswer, VerdictAnswer, queries_answer, verdicts_answer
 from curation.teachers.llm.outcome import Request
 from curation.teachers.llm.prompts import conversation, load_prompt, prompt_language
-from curation.teachers.llm.rows import Asker, FaultyAnswerError, Form, Item, Judged, judge
+from curation.teachers.llm.rows import Asker, FaultyAnswerError, Form, Item, Judged, judge, requests_of
 
 if TYPE_CHECKING:
     from curation.domain import Domain
@@ -86,19 +86,23 @@ class LlmWriter:
 
     def write(self, orders: Sequence[Order]) -> list[list[LlmWritten]]:
         """For each order up to ``count`` different queries; fewer where the model answers with fewer or fails."""
-        requests: list[Request] = []
-        asked: dict[str, _Asked] = {}
-        for number, order in enumerate(orders):
-            for lang, count, examples in self._shares(order):
-                request = self._request(f"{number}.{lang}.{len(requests)}", order.chain, lang, count, examples)
-                requests.append(request)
-                asked[request.request_id] = _Asked(number, lang, count, tuple(one.query_id for one in examples))
+        asked = {request.request_id: (request, what) for request, what in self._asked(orders)}
         written: list[list[LlmWritten]] = [[] for _ in orders]
-        for outcome in self._client.ask(requests) if requests else ():
-            one = asked[outcome.request_id]
+        for outcome in self._client.ask([request for request, _ in asked.values()]) if asked else ():
+            one = asked[outcome.request_id][1]
             queries = getattr(outcome.value, "queries", ())
             written[one.order] += self._kept(queries, one, orders[one.order].chain)
         return written
+
+    def requests(self, orders: Sequence[Order]) -> list[Request]:
+        """The requests that :meth:`write` would make, for estimates."""
+        return [request for request, _ in self._asked(orders)]
+
+    def _asked(self, orders: Sequence[Order]) -> Iterator[tuple[Request, _Asked]]:
+        for number, order in enumerate(orders):
+            for place, (lang, count, examples) in enumerate(self._shares(order)):
+                request = self._request(f"{number}.{place}", order.chain, lang, count, examples)
+                yield request, _Asked(number, lang, count, tuple(one.query_id for one in examples))
 
     def _kept(self, queries: Sequence[QueryAnswer], asked: _Asked, chain: Chain) -> list[LlmWritten]:
         """As many as were asked for of the queries that are new and meant for a leaf."""
@@ -170,12 +174,20 @@ class LlmVerifier:
 
         A query that the model did not judge does not pass.
         """
-        items = []
-        for query in written:
-            language = prompt_language(query.lang)
-            items.append(Item({"text": query.text}, self._told(language), load_prompt("verify", language).tag))
+        items = self._items([(query.text, query.lang) for query in written])
         judged: list[Judged[VerdictAnswer]] = judge(self._client, items, self._form, self._checked)
         return [_fault(query, one) for query, one in zip(written, judged, strict=True)]
+
+    def requests(self, queries: Sequence[tuple[str, str]]) -> list[Request]:
+        """The requests that :meth:`verify` begins with for queries of (text, language), for estimates."""
+        return requests_of(self._items(queries), self._form)
+
+    def _items(self, queries: Sequence[tuple[str, str]]) -> list[Item]:
+        items = []
+        for text, lang in queries:
+            language = prompt_language(lang)
+            items.append(Item({"text": text}, self._told(language), load_prompt("verify", language).tag))
+        return items
 
     @cached_property
     def _form(self) -> Form:

@@ -20,6 +20,7 @@ def d2_sample(
     *,
     weights: NDArray[np.float64] | None = None,
     known: FloatRows | None = None,
+    same_from: float | None = None,
     seed: int = 0,
 ) -> NDArray[np.int64]:
     """Draw ``k`` distinct rows, odds proportional to weight times squared distance to the nearest row drawn or known.
@@ -29,11 +30,12 @@ def d2_sample(
         k: Rows to draw; min(k, n) are drawn.
         weights: float64[n], not negative; all 1 by default.
         known: float32[m, d], rows that need no further row near them. Without any, the first draw goes by weight.
+        same_from: Cosine from which a row says the same as one drawn or known and is not drawn; None for no limit.
         seed: Of the draws.
 
     Returns:
-        int64[min(k, n)] in the order of drawing. Products are exact, so threads and BLAS do not matter. Rows at
-        distance or weight 0 come last, by index.
+        int64[min(k, n)] in the order of drawing, fewer where all others say the same as these. Products are exact, so
+        threads and BLAS do not matter. Rows at distance or weight 0 come last, by index.
     """
     n = len(vectors)
     k = max(0, min(k, n))
@@ -50,6 +52,10 @@ def d2_sample(
     for i in range(k):
         # Products of grid rows are cosines times GRID ** 2; without any pick or known row all distances are alike.
         distance = np.clip(2 - 2 * nearest / GRID**2, 0, 4) if np.isfinite(nearest[0]) else np.ones(n)
+        if same_from is not None:
+            free &= nearest < same_from * GRID**2
+            if not free.any():
+                return picks[:i]
         odds = np.cumsum(np.where(free, weight * distance, 0))
         pick = int(np.searchsorted(odds, random.random() * odds[-1], side="right")) if odds[-1] > 0 else n
         # Rounding of rows to the grid leaves a small distance between equal rows, never a free row past the end.

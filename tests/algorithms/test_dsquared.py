@@ -50,3 +50,16 @@ def test_rows_near_known_ones_are_not_drawn():
 def test_weight_zero_is_drawn_last():
     weights = np.array([0, 1, 1, 0], float)
     assert set(d2_sample(cloud(4), 2, weights=weights).tolist()) == {1, 2}
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 5), st.floats(0.1, 0.9))
+def test_no_two_drawn_rows_say_the_same(k, seed, same_from):
+    rows = cloud(30, 3)
+    picks = d2_sample(rows, k, known=rows[:2], same_from=same_from, seed=seed)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = unit @ unit[[0, 1, *picks.tolist()]].T
+    among = cosines[[0, 1, *picks.tolist()]]
+    assert np.triu(among, 1)[:, 2:].max(initial=-1) < same_from + 1e-3
+    # Fewer than asked for only where every other row is covered.
+    assert len(picks) == k or cosines.max(axis=1).min() >= same_from - 1e-3

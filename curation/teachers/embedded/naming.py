@@ -16,12 +16,12 @@ __all__ = ["Name", "Namer"]
 
 Floats = NDArray[np.float64]
 
-_TAG_MARKS, _TERM_MARKS = 1.64, 2.58
-"""Standard deviations from which a tag or term marks a group; more terms than tags do so by chance."""
+_MARKS = 1.64
+"""Standard deviations from which a tag or term marks a group (one in twenty by chance)."""
 _VAGUE = 0.05
 """Part of the median coherence under which a tag names nothing: it stands on queries of any kind."""
 _ALIKE = 0.75
-_COVERS = 0.1
+_COVERS = 0.05
 """Share of a group's queries that a name must be said in."""
 _SHOWN = 5
 _CONTRASTED = 3
@@ -50,6 +50,9 @@ class Namer:
         names, found = find_terms(texts)
         self._terms = names
         self._rows = [np.array(places, np.int64) for places in found]
+        often = np.maximum(1, self._term_count(range(len(texts))))
+        # A word of every tenth query, such as "are", says less than one of every hundredth (inverse row frequency).
+        self._rarity = np.log(len(texts) / often) / max(1.0, np.log(len(texts) or 1))
         self._tags, self._tag_rows = (
             ((), np.zeros((len(texts), 0))) if tagging is None else _telling(tagging, tag_weights)
         )
@@ -79,14 +82,14 @@ class Namer:
         """Tags, then terms, that mark each group against the others, the surest first; `parts` as for `name`."""
         sizes = np.array([max(1, len(rows)) for rows in groups])
         ranked: list[list[str]] = [[] for _ in groups]
-        for words, count, least in (
-            (self._tags, self._tag_count, _TAG_MARKS),
-            (self._terms, self._term_count, _TERM_MARKS),
+        for words, count, worth in (
+            (self._tags, self._tag_count, np.ones(len(self._tags))),
+            (self._terms, self._term_count, self._rarity),
         ):
             counts = np.array([count(rows) for rows in groups])
             for at, below in enumerate(parts or [()] * len(groups)):
                 spread = np.mean([count(rows) > 0 for rows in below], axis=0) if below else np.ones(len(words))
-                ranked[at] += _best(words, counts, sizes, at, least, spread)
+                ranked[at] += _best(words, counts, sizes, at, spread * worth)
         return ranked
 
     @staticmethod
@@ -118,13 +121,13 @@ def _telling(tagging: Tagging, weights: Floats | None) -> tuple[tuple[str, ...],
     return tuple(tagging.names[i] for i in kept), there[:, kept]
 
 
-def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, least: float, spread: Floats) -> list[str]:
-    """Words that mark group ``at``: the surest, times their spread over its parts, first; of equal ones the longest."""
+def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, worth: Floats) -> list[str]:
+    """Words that mark group ``at``: the surest, times their worth, first; of equal ones the longest."""
     if not len(words):
         return []
     scores = contrast(counts, sizes)[at] if len(counts) > 1 else counts[at] / np.sqrt(counts[at] + 1)
-    scores = scores * spread
-    fit = np.flatnonzero((scores >= least) & (counts[at] >= np.maximum(2, _COVERS * sizes[at])))
+    fit = np.flatnonzero((scores >= _MARKS) & (counts[at] >= np.maximum(2, _COVERS * sizes[at])))
+    scores = scores * worth
     order = sorted(fit.tolist(), key=lambda i: (-round(float(scores[i]), 6), -len(words[i]), words[i]))
     if order:
         # Of what marks it nearly as well as the best, the longest says most: "free spaces" before "free".

@@ -13,8 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from curation.engine.stage import Context
+from curation.taxonomy.seeds import carried
 
 if TYPE_CHECKING:
+    from curation.taxonomy.lineage import Lineage
     from curation.teachers.embedded.teacher import EmbeddedTeacher
 
 __all__ = ["Encode", "encoder_of_run", "fitted_teacher"]
@@ -32,23 +34,34 @@ def encoder_of_run(ctx: Context) -> Encode:
     """
     from curation.teachers.encoders import load_encoder, resolve_encoder
 
-    groups = ctx.scan("lexical_groups", ["query_id", "representative_id"])
-    kept = groups.filter(pl.col("query_id") == pl.col("representative_id")).select(pl.len()).collect().item()
+    kept = ctx.scan("lexical_groups", ["kept"]).filter("kept").select(pl.len()).collect().item()
     return load_encoder(resolve_encoder(ctx.shared["embed"], kept), ctx.workers).encode
 
 
-def fitted_teacher(ctx: Context, encode: Encode | None = None) -> EmbeddedTeacher:
+def fitted_teacher(
+    ctx: Context, encode: Encode | None = None, lineage: Lineage | None = None, version: str | None = None
+) -> EmbeddedTeacher:
     """The teacher fitted on the run's seeds.
 
     ``ctx`` also reads `seeds` and `taxonomy`, and is of the stage `annotate` or shares its section. The last teacher
-    is kept in memory: the stages of a run that need the same one fit it once.
+    of a current version is kept in memory: the stages of a run that need the same one fit it once.
+
+    Args:
+        ctx: The context of a stage.
+        encode: Makes the vectors; that of the run when not given.
+        lineage, version: Fit on the tree and the labels of this version; of the current one when not given.
     """
     from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher
 
     section = ctx.shared.get("annotate", ctx.params)
     choice = Choice(**{field.name: getattr(section, field.name) for field in fields(Choice)})
-    seeds = ctx.read("seeds").filter(pl.col("primary").is_not_null())
-    taxonomy = ctx.read("taxonomy")
+    seeds = ctx.read("seeds")
+    is_current = lineage is None or version is None or version == lineage.current
+    if lineage is None or version is None or is_current:
+        taxonomy = ctx.read("taxonomy").filter("is_current")
+    else:
+        taxonomy, seeds = lineage.nodes(version), carried(seeds, lineage, version).select(seeds.columns)
+    seeds = seeds.filter(pl.col("primary").is_not_null())
     encode = encode or encoder_of_run(ctx)
     fingerprint = getattr(getattr(encode, "__self__", None), "fingerprint", None)
     digest = hashlib.sha256(repr((fingerprint, ctx.domain.fingerprint, choice, ctx.workers)).encode())
@@ -59,7 +72,8 @@ def fitted_teacher(ctx: Context, encode: Encode | None = None) -> EmbeddedTeache
         teacher = _last.get(key)
         if teacher is None:
             teacher = EmbeddedTeacher.fit(seeds, taxonomy, ctx.domain, encode, choice, ctx.workers)
-            _last.clear()
-            if fingerprint is not None:
+            if is_current:
+                _last.clear()
+            if is_current and fingerprint is not None:
                 _last[key] = teacher
         return teacher

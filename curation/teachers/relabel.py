@@ -17,12 +17,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from curation.taxonomy.lineage import Fate, Lineage
+from curation.taxonomy.seeds import carried
 from curation.teachers.base import Annotator
 
 if TYPE_CHECKING:
+    from curation.engine.stage import Context
+
     Known = Callable[[pl.DataFrame, NDArray[np.float32]], pl.DataFrame]
 
-__all__ = ["KnownLabels", "Relabeller", "carried_labels"]
+__all__ = ["KnownLabels", "Relabeller", "carried_labels", "known_labels"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,51 @@ class KnownLabels:
     find: Known
 
 
+def known_labels(ctx: Context, lineage: Lineage) -> KnownLabels | None:
+    """Labels of the published run, if they are those that this run would make on its way through the versions.
+
+    ``ctx`` is of the stage that makes `annotations`. None where there is no such run, or where its versions or its
+    seeds are not the beginning of this run's. Rows that failed are not among the labels.
+    """
+    names = ("annotations", "embeddings", "queries", "seeds", "taxonomy", "taxonomy_migrations")
+    before = {name: frame for name in names if (frame := ctx.previous(name)) is not None}
+    if len(before) < len(names):
+        return None
+    then = Lineage(before["taxonomy"].collect(), before["taxonomy_migrations"].collect())
+    seeds = [(then, before["seeds"].collect()), (lineage, ctx.read("seeds"))]
+    if then.versions != lineage.versions[: len(then.versions)]:
+        return None
+    for version in then.versions:
+        if then.fates(version) != lineage.fates(version) or then.taxonomy(version) != lineage.taxonomy(version):
+            return None
+        one, other = (_lessons(rows, versions, version) for versions, rows in seeds)
+        if not one.equals(other):
+            return None
+    texts = before["queries"].select("query_id", "text", "norm", "lang")
+    labels = before["annotations"].filter(pl.col("error").is_null())
+    inputs = labels.select("query_id").join(texts, on="query_id").join(before["embeddings"], on="query_id")
+
+    def find(queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        within = pl.col("query_id").is_between(queries["query_id"].min(), queries["query_id"].max())
+        old = inputs.filter(within).collect()
+        both = queries.with_row_index().join(old, on=["query_id", "text", "norm", "lang"], how="inner")
+        if both.is_empty() or vectors.shape[1:] != both["vector"].to_numpy().shape[1:]:
+            return labels.clear().collect()
+        equal = (vectors[both["index"].to_numpy()] == both["vector"].to_numpy()).all(axis=1)
+        kept = both.filter(equal).select("query_id")
+        return labels.filter(within).join(kept.lazy(), on="query_id", how="semi").collect()
+
+    return KnownLabels(then.current, find)
+
+
+def _lessons(seeds: pl.DataFrame, lineage: Lineage, version: str) -> pl.DataFrame:
+    """What a teacher of a version learns from."""
+    rows = carried(seeds, lineage, version).filter(pl.col("primary").is_not_null())
+    return rows.select("query_id", "text", "lang", "primary", "secondary", "reason").sort("query_id")
+
+
 class Relabeller:
-    """An :class:`curation.teachers.base.Annotator` for the current version of a lineage.
+    """Annotates, as an :class:`curation.teachers.base.Annotator` does, with the current version of a lineage.
 
     Args:
         lineage: The versions that labels go through.
@@ -56,11 +102,6 @@ class Relabeller:
     ) -> None:
         self._lineage, self._teacher_of, self._known = lineage, teacher_of, known
         self.again = self.asked = 0
-
-    @property
-    def name(self) -> str:
-        """The name of the current version's annotator."""
-        return self._teacher_of(self._lineage.current).name
 
     def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
         """See :meth:`curation.teachers.base.Annotator.annotate`."""

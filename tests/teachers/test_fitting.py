@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 from curation.domain import load_domain
@@ -34,7 +35,7 @@ def context(tmp_path, monkeypatch):
     domain = load_domain(tmp_path)
     nodes = FakeContext(taxonomy.STAGE, domain=domain).run().out("taxonomy")
     ids = frame(["a", "b", "c"]).select("query_id")
-    groups = ids.with_columns(representative_id=ids["query_id"])
+    groups = ids.with_columns(kept=pl.lit(True))
 
     def make(labels=LABELS, shared=None, **params):
         inputs = {"seeds": seed_table(labels), "taxonomy": nodes, "lexical_groups": groups}

@@ -48,7 +48,8 @@ class Teacher:
         rows = []
         for query_id in queries["query_id"]:
             random = np.random.default_rng([query_id, len(self.leaves), ord(self.version[0])])
-            leaves = random.choice(self.leaves, 1 + query_id % 3, replace=False).tolist()
+            count = min(1 + query_id % 3, len(self.leaves))
+            leaves = random.choice(self.leaves, count, replace=False).tolist()
             primary = None if query_id % 13 == 12 else leaves[0]
             rows.append((query_id, primary, sorted(leaves[1:]) if primary else []))
         return labels(rows).with_columns(taxonomy_version=pl.lit(self.version))

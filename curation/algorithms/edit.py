@@ -30,18 +30,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numba import njit
 
-from curation.algorithms.cores import Cores, cores, decode_all
+from curation.algorithms.cores import core_of
 from curation.algorithms.courtesy import COURTESY
-from curation.algorithms.shingles import bits_apart, is_cjk
+from curation.algorithms.shingles import decode_all, is_cjk
 
 __all__ = [
     "Room",
     "Rule",
     "alike",
     "alike_texts",
+    "edits_allowed",
     "make_room",
     "make_rule",
 ]
@@ -77,9 +77,8 @@ class Room(NamedTuple):
     """int32 of shape (depth, 5): states of the search for edits."""
 
 
-def make_room(cores: Cores) -> Room:
-    """Room for any two rows of ``cores``."""
-    longest = int(cores.sizes.max(initial=1))
+def make_room(longest: int) -> Room:
+    """Room for texts of at most ``longest`` characters."""
     left, right = np.empty((2, longest), np.int32)
     return Room(left, right, np.empty((4 * MOST_EDITS + 1, 5), np.int32))
 
@@ -230,21 +229,28 @@ def _within_edits(left, right, edits, classes, free, stack):
 
 @njit(nogil=True, cache=True)
 def _moved_word(left, right):
-    """Whether ``right`` is ``left`` with its first word moved to the end, of at least three words."""
-    if left.size != right.size:
-        return False
-    words, first = 1, -1
-    for place in range(left.size):
-        if left[place] == 32:
-            words += 1
-            if first < 0:
-                first = place
-    if words < 3:
-        return False
+    """Whether ``right``, of the same size, is ``left`` with its first of three or more words moved to the end."""
+    first = 0
+    while first < left.size and left[first] != 32:
+        first += 1
     rest = left.size - first - 1
-    return (
-        right[rest] == 32 and np.all(left[first + 1 :] == right[:rest]) and np.all(left[:first] == right[rest + 1 :])
-    )
+    if rest < 0 or right[rest] != 32:
+        return False
+    words = 2
+    for place in range(rest):
+        if right[place] != left[first + 1 + place]:
+            return False
+        words += right[place] == 32
+    for place in range(first):
+        if right[rest + 1 + place] != left[place]:
+            return False
+    return words >= 3
+
+
+@njit(nogil=True, cache=True)
+def edits_allowed(size, edits):
+    """Most edits where the shorter text has ``size`` characters, of ``edits`` at all."""
+    return min(edits, max(1, size // EDIT_LENGTH))
 
 
 @njit(nogil=True, cache=True)
@@ -255,18 +261,17 @@ def alike(data, a, a_end, b, b_end, most_edits, classes, free, left, right, stac
     """
     left = left[: decode_all(data, a, a_end, left)]
     right = right[: decode_all(data, b, b_end, right)]
-    edits = min(most_edits, max(1, min(left.size, right.size) // EDIT_LENGTH))
+    edits = edits_allowed(min(left.size, right.size), most_edits)
     if abs(left.size - right.size) > edits:
         return False
     if _within_edits(left, right, edits, classes, free, stack):
         return True
-    return _moved_word(left, right) or _moved_word(right, left)
+    return left.size == right.size and (_moved_word(left, right) or _moved_word(right, left))
 
 
 def alike_texts(left: str, right: str, rule: Rule, courtesy: tuple[str, ...] = COURTESY) -> bool:
     """:func:`alike` for two normal forms."""
-    both = cores(pa.array([left, right], pa.large_string()), courtesy, 1)
-    if bits_apart(both.profiles, 0, 1) > rule.edits + 1:
-        return False
-    (a, b), (a_end, b_end) = both.begins, both.ends
-    return bool(alike(both.data, a, a_end, b, b_end, rule.edits, rule.classes, rule.digits_free, *make_room(both)))
+    a, b = core_of(left, courtesy).encode(), core_of(right, courtesy).encode()
+    data, middle = np.frombuffer(a + b, np.uint8), len(a)
+    room = make_room(len(data))
+    return bool(alike(data, 0, middle, middle, len(data), rule.edits, rule.classes, rule.digits_free, *room))

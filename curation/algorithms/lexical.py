@@ -2,8 +2,8 @@
 
 Two normal forms are similar when their shingle sets have a Jaccard similarity of at least ``jaccard``, they hold the
 same numbers and model names, and they differ by no more than a slip or courtesy (:mod:`curation.algorithms.edit`).
-Candidate pairs share a bucket: a band of their MinHash signatures, or a string one edit from both. Each candidate is
-verified, none is believed.
+Candidate pairs share a key: what a few edits leave of both (:mod:`curation.algorithms.neighbours`) or, where Jaccard
+similarity alone decides, a band of their MinHash signatures. Each candidate is verified, none is believed.
 """
 
 from __future__ import annotations
@@ -16,29 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.algorithms.buckets import drop_lonely
-from curation.algorithms.cores import cores
 from curation.algorithms.courtesy import COURTESY
 from curation.algorithms.digits import number_hashes
-from curation.algorithms.edit import EDIT_LENGTH, make_rule
-from curation.algorithms.leaders import Rows, Tally, group
-from curation.algorithms.minhash import choose_bands, write_band_keys
-from curation.algorithms.neighbours import LONGEST, count_neighbour_keys, write_neighbour_keys
-from curation.algorithms.shingles import Shingles, bitmaps, jaccard_pairs, shingles
+from curation.algorithms.edit import make_rule
+from curation.algorithms.leaders import Sets, Tally, group, make_sets
+from curation.algorithms.minhash import band_keys, choose_bands
+from curation.algorithms.shingles import jaccard_pairs, shingles
+from curation.algorithms.texts import Texts, read_texts
 
-__all__ = [
-    "BYTES_PER_ROW",
-    "PERMUTATIONS",
-    "RECALL",
-    "Allocate",
-    "Groups",
-    "bucket_keys",
-    "default_bands",
-    "lexical_groups",
-]
+__all__ = ["BYTES_PER_ROW", "PERMUTATIONS", "RECALL", "Allocate", "Groups", "default_bands", "lexical_groups"]
 
 PERMUTATIONS, RECALL = 150, 0.95
-"""Bands find this share of the pairs at the threshold, with at most so many permutations, where Jaccard decides."""
+"""Bands find this share of the pairs at the threshold, with at most so many permutations."""
 LIMIT = 16
+COUNT_BITS, LENGTH_BITS = 9, 8
+COUNTS, LENGTHS = (1 << COUNT_BITS) - 1, (1 << LENGTH_BITS) - 1
 BYTES_PER_ROW = 550
 """Memory that short queries take at the peak, measured; the larger half of it can be given away by ``allocate``."""
 
@@ -54,45 +46,39 @@ class Groups(NamedTuple):
     similarity: np.ndarray
     """float32: Jaccard similarity to the representative, 1 for itself."""
     bands: tuple[int, int]
-    """Bands and permutations a band that candidates came from."""
+    """Bands and permutations a band that candidates came from; 0 where they came from edits."""
     tally: Tally
     """What was looked at."""
 
 
-def default_bands(jaccard: float, edits: int | None) -> tuple[int, int]:
-    """Bands and permutations a band for a threshold.
+def priority(counts: np.ndarray, lengths: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """int64: rows by count (int64) descending, then length ascending, then id (uint64, distinct) ascending.
 
-    Where Jaccard similarity alone decides, as many as find RECALL of the pairs at the very threshold. Where the edit
-    rule decides, bands only look for what the neighbourhoods do not find: longer texts with two edits, whose
-    similarity lies some way above the threshold.
+    As much of the three as fits is sorted as one number, with the row below it, and the few ties are sorted out.
     """
-    if edits is None:
-        return choose_bands(jaccard, PERMUTATIONS, RECALL)
-    return choose_bands(jaccard + 0.22 * (1 - jaccard), 64, RECALL)
+    row_bits = max(1, len(ids) - 1).bit_length()
+    # Where a number is cut off, what comes after it is left out, so that such rows are tied.
+    frequent = counts >= COUNTS
+    keys = np.where(frequent, 0, np.minimum(lengths, LENGTHS)).astype(np.uint64)
+    keys |= (COUNTS - np.minimum(counts, COUNTS)).astype(np.uint64) << np.uint64(LENGTH_BITS)
+    keys <<= np.uint64(64 - COUNT_BITS - LENGTH_BITS)
+    ends = np.where(frequent | (lengths >= LENGTHS), 0, ids >> np.uint64(COUNT_BITS + LENGTH_BITS + row_bits))
+    keys |= ends << np.uint64(row_bits)
+    keys |= np.arange(len(ids), dtype=np.uint64)
+    keys.sort()
+    order = (keys & np.uint64((1 << row_bits) - 1)).astype(np.int64)
+    same = np.diff(keys >> np.uint64(row_bits)) == 0
+    tied = np.zeros(len(ids), bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((ids[rows], lengths[rows], -counts[rows]))]
+    return order
 
 
-def bucket_keys(
-    rows: Rows, bands: tuple[int, int], workers: int | None = None, allocate: Allocate = np.empty
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keys (uint32) of all buckets that more than one row may be in, and where each row's start (int64, n + 1).
-
-    Without a rule every row gets bands. With one, texts a single edit apart meet by their neighbourhoods, so bands
-    are only for rows that may differ by more, or are too long to write their neighbourhood out.
-    """
-    count = len(rows.numbers)
-    if rows.rule is None or rows.cores is None:
-        neighbours, banded = np.zeros(count, np.int64), np.ones(count, bool)
-    else:
-        neighbours = count_neighbour_keys(rows.cores, rows.rule)
-        banded = rows.cores.sizes >= (LONGEST if rows.rule.edits < 2 else min(LONGEST, 2 * EDIT_LENGTH))
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(neighbours + banded * bands[0], out=starts[1:])
-    keys = allocate(int(starts[-1]), np.uint32)
-    if rows.rule is not None and rows.cores is not None:
-        write_neighbour_keys(rows.cores, rows.rule, keys, starts[:-1], workers)
-    places = np.where(banded, starts[:-1] + neighbours, -1)
-    write_band_keys(Shingles(rows.hashes, rows.starts), *bands, keys, places, workers=workers)
-    return drop_lonely(keys, starts, workers), starts
+def default_bands(jaccard: float) -> tuple[int, int]:
+    """Bands and permutations a band that find RECALL of the pairs whose similarity is just ``jaccard``."""
+    return choose_bands(jaccard, PERMUTATIONS, RECALL)
 
 
 def lexical_groups(
@@ -125,27 +111,40 @@ def lexical_groups(
         courtesy: Words that do not count at either end of a text.
         grouping: ``leaders``: a row goes only if it is itself similar to a kept one. ``components``: everything
             that a chain of similar rows connects is one group.
-        bands: Bands and permutations a band; chosen by :func:`default_bands` when None.
+        bands: Bands and permutations a band where Jaccard similarity alone decides; chosen by
+            :func:`default_bands` when None.
         limit: Most kept rows that a bucket offers as candidates.
         workers: Threads, all cores when None.
-        allocate: Where the two largest arrays, shingles and keys, come from.
+        allocate: Where the largest arrays, facts, keys and shingles, come from.
     """
+    if edits is not None and bands is not None:
+        raise ValueError("bands are for edits=None: with the edit rule, candidates come from edits")
     norms = norms.cast(pa.large_string())
-    if bands is None:
-        bands = default_bands(jaccard, edits)
-    order = np.lexsort((ids, pc.binary_length(norms).to_numpy(), -counts))
+    order = priority(counts, pc.binary_length(norms).to_numpy(), ids)
     norms = norms.take(pa.array(order))
-
-    sets = shingles(norms, workers, allocate)
+    rows: Texts | Sets
     rule = None if edits is None else make_rule(edits, digits_free=digits == "ignore")
-    texts = None if rule is None else cores(norms, courtesy, workers)
-    numbers = number_hashes(norms, workers) if digits == "content" else np.zeros(len(norms), np.uint32)
-    rows = Rows(*sets, bitmaps(sets, workers), numbers, texts, rule)
-    keys, starts = bucket_keys(rows, bands, workers, allocate)
-    leaders, tally = group(rows, keys, starts, threshold=jaccard, limit=limit, connect=grouping == "components")
+    if rule is None:
+        bands = bands or default_bands(jaccard)
+        numbers = number_hashes(norms, workers) if digits == "content" else np.zeros(len(norms), np.uint32)
+        sets = shingles(norms, workers, allocate)
+        rows = make_sets(sets, numbers, workers, allocate)
+        keys = band_keys(sets, *bands, salts=numbers, workers=workers, allocate=allocate).reshape(-1)
+        starts = np.arange(len(order) + 1) * bands[0]
+    else:
+        rows, keys, starts = read_texts(
+            norms, rule, digits=digits, courtesy=courtesy, workers=workers, allocate=allocate
+        )
+    keys = drop_lonely(keys, starts, workers)
+    connect = grouping == "components"
+    found = group(rows, keys, starts, threshold=jaccard, limit=limit, rule=rule, connect=connect)
+    similarities = found.similarities
+    if connect:
+        sets = shingles(norms, workers)
+        similarities = jaccard_pairs(sets, np.arange(len(order)), found.leaders)
 
     representative = np.empty(len(order), np.int64)
-    representative[order] = order[leaders]
+    representative[order] = order[found.leaders]
     similarity = np.empty(len(order), np.float32)
-    similarity[order] = jaccard_pairs(sets, np.arange(len(order)), leaders)
-    return Groups(representative, similarity, bands, tally)
+    similarity[order] = similarities
+    return Groups(representative, similarity, bands or (0, 0), found.tally)

@@ -11,13 +11,16 @@ Massive Datasets", section 3.4 (bands).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.shingles import Shingles
 
-__all__ = ["band_keys", "choose_bands", "collision_probability", "permutations", "signatures", "write_band_keys"]
+__all__ = ["band_keys", "choose_bands", "collision_probability", "permutations", "signatures"]
 
 ROWS_PER_CHUNK = 16_384
 
@@ -76,20 +79,18 @@ def _signature_rows(hashes, starts, first, last, a, b, out):
 
 
 @njit(nogil=True, cache=True)
-def _band_key_rows(hashes, starts, first, last, bands, a, b, out, places):
+def _band_key_rows(hashes, starts, salts, first, last, a, b, out):
+    bands = out.shape[1]
     length = a.size // bands
     signature = np.empty(a.size, np.uint32)
     for row in range(first, last):
-        at = places[row]
-        if at < 0:
-            continue
         _signature(hashes, starts[row], starts[row + 1], a, b, signature)
         for band in range(bands):
-            key = np.uint64(band + 1)
+            key = np.uint64(salts[row]) << np.uint64(32) | np.uint64(band + 1)
             for place in range(band * length, (band + 1) * length):
                 key = (key ^ np.uint64(signature[place])) * np.uint64(0x9E3779B97F4A7C15)
                 key ^= key >> np.uint64(29)
-            out[at + band] = max(np.uint32(key >> np.uint64(32)), np.uint32(1))
+            out[row, band] = max(np.uint32(key >> np.uint64(32)), np.uint32(1))
 
 
 def signatures(sets: Shingles, count: int, *, seed: int = 1, workers: int | None = None) -> np.ndarray:
@@ -101,28 +102,25 @@ def signatures(sets: Shingles, count: int, *, seed: int = 1, workers: int | None
     return out
 
 
-def write_band_keys(
+def band_keys(
     sets: Shingles,
     bands: int,
     rows: int,
-    out: np.ndarray,
-    places: np.ndarray,
     *,
+    salts: np.ndarray | None = None,
     seed: int = 1,
     workers: int | None = None,
-) -> None:
-    """Write the hash of each band of row i's signature to ``out[places[i]:]``, nothing where ``places[i]`` is -1.
+    allocate: Callable[[int, Any], np.ndarray] = np.empty,
+) -> np.ndarray:
+    """Hash of each band of each row's signature, uint32 of shape (n, ``bands``), none 0.
 
-    ``out`` is uint32, and no key is 0. Rows that share a key share a band, but for collisions of the hash.
+    Rows that share a key share a band and, where ``salts`` (uint32) are given, their salt, but for collisions.
+    ``allocate`` gives the array of the keys.
     """
-    a, b = permutations(bands * rows, seed)
-    chunks = spans(len(places), ROWS_PER_CHUNK)
-    run_chunks(lambda first, last: _band_key_rows(*sets, first, last, bands, a, b, out, places), chunks, workers)
-
-
-def band_keys(sets: Shingles, bands: int, rows: int, *, seed: int = 1, workers: int | None = None) -> np.ndarray:
-    """Hash of each band of each row's signature, uint32 of shape (``bands``, n)."""
     count = len(sets.starts) - 1
-    keys = np.empty(count * bands, np.uint32)
-    write_band_keys(sets, bands, rows, keys, np.arange(count) * bands, seed=seed, workers=workers)
-    return np.ascontiguousarray(keys.reshape(count, bands).T)
+    a, b = permutations(bands * rows, seed)
+    keys = allocate(count * bands, np.uint32).reshape(count, bands)
+    salts = np.zeros(count, np.uint32) if salts is None else salts
+    chunks = spans(count, ROWS_PER_CHUNK)
+    run_chunks(lambda first, last: _band_key_rows(*sets, salts, first, last, a, b, keys), chunks, workers)
+    return keys

@@ -19,17 +19,17 @@ from curation.algorithms.parallel import run_chunks, spans
 
 __all__ = [
     "Shingles",
-    "bitmaps",
-    "bits_apart",
+    "decode_all",
     "jaccard",
     "jaccard_pairs",
     "mix64",
     "ones",
     "shingle_hash",
+    "shingle_row",
     "shingles",
 ]
 
-BEGIN, END = 2, 3  # padding marks: control characters, which no normal form contains
+FRONT, BACK = 2, 3  # padding marks: control characters, which no normal form contains
 ROWS_PER_CHUNK = 16_384
 FEW = 64
 
@@ -66,6 +66,17 @@ def is_cjk(code):
 
 
 @njit(nogil=True, cache=True)
+def decode_all(data, at, end, text):
+    """Decode bytes ``at .. end`` to code points in ``text``; returns how many."""
+    size = 0
+    while at < end:
+        code, at = decode(data, at)
+        text[size] = code
+        size += 1
+    return size
+
+
+@njit(nogil=True, cache=True)
 def _sort_distinct(values, out, at):
     """Write the distinct ``values``, none of them 0, in ascending order to ``out[at:]``; returns their end.
 
@@ -96,23 +107,26 @@ def _sort_distinct(values, out, at):
 
 
 @njit(nogil=True, cache=True)
-def _shingle_row(data, at, end, codes, values, out, to):
-    """Write the sorted distinct shingles of one row to ``out[to:]``; returns their end."""
+def shingle_row(data, at, end, codes, values, out, to):
+    """Write the sorted distinct shingles of the text in bytes ``at .. end`` to ``out[to:]``; returns their end.
+
+    ``codes`` (int64) and ``values`` (uint32) are room for 2 and 10 entries more than the text has characters.
+    """
     size, wide = 1, 0
-    codes[0] = BEGIN
+    codes[0] = FRONT
     while at < end:
         code, at = decode(data, at)
         wide += is_cjk(code)
         codes[size] = code
         size += 1
-    codes[size] = END
+    codes[size] = BACK
     size += 1
     length = 2 if 2 * wide >= size - 2 else 3
-    count = max(1, size - length + 1)
+    count = size - length + 1
     for first in range(count):
-        packed = np.uint64(0)
-        for offset in range(first, min(first + length, size)):
-            packed = packed << np.uint64(21) | np.uint64(codes[offset])
+        packed = np.uint64(codes[first]) << np.uint64(21) | np.uint64(codes[first + 1])
+        if length == 3:
+            packed = packed << np.uint64(21) | np.uint64(codes[first + 2])
         values[first] = _hash(packed)
     return _sort_distinct(values[: count + 8], out, to)
 
@@ -122,7 +136,7 @@ def _shingle_rows(data, text_starts, first, last, longest, out, base, sizes):
     codes, values = np.empty(longest + 2, np.int64), np.empty(longest + 10, np.uint32)
     to = base
     for row in range(first, last):
-        end = _shingle_row(data, text_starts[row], text_starts[row + 1], codes, values, out, to)
+        end = shingle_row(data, text_starts[row], text_starts[row + 1], codes, values, out, to)
         sizes[row] = end - to
         to = end
     return to
@@ -175,33 +189,6 @@ def ones(bits):
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@njit(nogil=True, cache=True)
-def _bitmap_rows(hashes, starts, first, last, out):
-    for row in range(first, last):
-        out[row] = 0
-        for slot in range(starts[row], starts[row + 1]):
-            out[row, hashes[slot] >> np.uint32(31)] |= np.uint64(1) << np.uint64(
-                hashes[slot] >> np.uint32(25) & np.uint32(63)
-            )
-
-
-def bitmaps(sets: Shingles, workers: int | None = None) -> np.ndarray:
-    """uint64 of shape (n, 2): the bit of each shingle's top 7 bits.
-
-    Bits that differ between two rows are at most the shingles that differ, so that many pairs are refused unread.
-    """
-    out = np.empty((len(sets.starts) - 1, 2), np.uint64)
-    chunks = spans(len(out), ROWS_PER_CHUNK)
-    run_chunks(lambda first, last: _bitmap_rows(sets.hashes, sets.starts, first, last, out), chunks, workers)
-    return out
-
-
-@njit(nogil=True, cache=True)
-def bits_apart(bits, left, right):
-    """In how many bits two rows of a uint64 array of shape (n, 2) differ."""
-    return ones(bits[left, 0] ^ bits[right, 0]) + ones(bits[left, 1] ^ bits[right, 1])
 
 
 @njit(cache=True)

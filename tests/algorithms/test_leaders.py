@@ -5,13 +5,13 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.algorithms.leaders import Rows, group
-from curation.algorithms.shingles import bitmaps, jaccard_pairs, shingles
+from curation.algorithms.leaders import Sets, group, make_sets
+from curation.algorithms.shingles import jaccard_pairs, shingles
 
 
-def rows_of(texts: list[str]) -> Rows:
+def rows_of(texts: list[str], numbers: list[int] | None = None) -> Sets:
     sets = shingles(pa.array(texts, pa.large_string()))
-    return Rows(*sets, bitmaps(sets), np.zeros(len(texts), np.uint32))
+    return make_sets(sets, np.array(numbers or [0] * len(texts), np.uint32))
 
 
 def similarities(texts: list[str]) -> np.ndarray:
@@ -24,7 +24,7 @@ def grouped(texts: list[str], threshold: float, *, limit: int = 1000, connect: b
     """Group with one bucket that all rows are in."""
     starts = np.arange(len(texts) + 1)
     keys = np.full(len(texts), 9, np.uint32)
-    leaders, _ = group(rows_of(texts), keys, starts, threshold=threshold, limit=limit, connect=connect)
+    leaders, *_ = group(rows_of(texts), keys, starts, threshold=threshold, limit=limit, connect=connect)
     return leaders.tolist()
 
 
@@ -66,11 +66,11 @@ def test_t9_a_row_similar_only_to_a_dropped_row_is_kept() -> None:
 
 def test_rows_meet_only_in_buckets() -> None:
     texts = ["abcdefgh", "abcdefghi", "abcdefghj"]
-    leaders, tally = group(
+    leaders, _, tally = group(
         rows_of(texts), np.array([1, 2, 3, 3], np.uint32), np.array([0, 1, 2, 4]), threshold=0.5, limit=9
     )
     assert leaders.tolist() == [0, 1, 2] and tally.candidates == 0
-    leaders, tally = group(
+    leaders, _, tally = group(
         rows_of(texts), np.array([1, 2, 3, 2], np.uint32), np.array([0, 1, 2, 4]), threshold=0.5, limit=9
     )
     assert leaders.tolist() == [0, 1, 1] and tally.candidates == tally.similar == 1
@@ -79,18 +79,32 @@ def test_rows_meet_only_in_buckets() -> None:
 def test_t11_a_hot_bucket_costs_each_row_no_more_than_the_limit() -> None:
     rng = np.random.default_rng(1)
     texts = ["".join(row) for row in rng.choice(list("abcdefghij"), (3000, 12))]
-    _, tally = group(
+    _, _, tally = group(
         rows_of(texts), np.full(len(texts), 9, np.uint32), np.arange(len(texts) + 1), threshold=0.7, limit=8
     )
     assert tally.candidates <= 8 * len(texts)
 
 
 def test_other_numbers_are_never_similar() -> None:
-    rows = rows_of(["alarm at 7", "alarm at 8"])._replace(numbers=np.array([1, 2], np.uint32))
-    leaders, _ = group(rows, np.array([9, 9], np.uint32), np.array([0, 1, 2]), threshold=0.1, limit=9)
+    rows = rows_of(["alarm at 7", "alarm at 8"], [1, 2])
+    leaders, *_ = group(rows, np.array([9, 9], np.uint32), np.array([0, 1, 2]), threshold=0.1, limit=9)
     assert leaders.tolist() == [0, 1]
 
 
 def test_no_rows() -> None:
-    leaders, tally = group(rows_of([]), np.empty(0, np.uint32), np.zeros(1, np.int64), threshold=0.5, limit=9)
+    leaders, _, tally = group(rows_of([]), np.empty(0, np.uint32), np.zeros(1, np.int64), threshold=0.5, limit=9)
     assert len(leaders) == 0 and tally.candidates == 0
+
+
+@given(TEXTS)
+@settings(max_examples=100, deadline=None)
+def test_similarities_are_those_to_the_leaders_and_bits_differ_no_more_than_sets(texts: list[str]) -> None:
+    rows, table = rows_of(texts), similarities(texts)
+    starts, keys = np.arange(len(texts) + 1), np.full(len(texts), 9, np.uint32)
+    found = group(rows, keys, starts, threshold=0.5, limit=99)
+    assert found.similarities.tolist() == table[np.arange(len(texts)), found.leaders].astype(np.float32).tolist()
+    for left in range(len(texts)):
+        for right in range(left):
+            bits, other = int(rows.facts[left, 0]), int(rows.facts[right, 0])
+            ranges = [rows.hashes[a:b].tolist() for _, _, a, b in rows.facts[[left, right]].tolist()]
+            assert (bits ^ other).bit_count() <= len(set(ranges[0]) ^ set(ranges[1]))

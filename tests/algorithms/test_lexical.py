@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import random
+import re
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.edit import alike_texts, make_rule
-from curation.algorithms.lexical import Groups, default_bands, lexical_groups
+from curation.algorithms.lexical import Groups, default_bands, lexical_groups, priority
 from curation.algorithms.minhash import band_keys
 from curation.algorithms.normalise import normalise, normalise_one, query_ids
 from curation.algorithms.shingles import jaccard_pairs, shingles
+from curation.algorithms.texts import read_texts
 
 
 def run(texts: list[str], counts: list[int] | None = None, **options: Any) -> Groups:
@@ -163,6 +167,39 @@ def test_t10_order_and_threads_change_nothing() -> None:
     assert len(expected) > 200
 
 
+@pytest.mark.parametrize("options", [{}, {"edits": None, "jaccard": 0.6}])
+def test_t10_arrays_in_files_change_nothing(options: dict[str, Any], tmp_path: Path) -> None:
+    texts = noisy_log(6, 1000)
+    files: list[Path] = []
+
+    def in_files(length: int, dtype: Any) -> np.ndarray:
+        files.append(tmp_path / str(len(files)))
+        return np.memmap(files[-1], dtype, "w+", shape=(length,))
+
+    found, again = run(texts, **options), run(texts, allocate=in_files, **options)
+    assert files and np.array_equal(found.representative, again.representative)
+    assert np.array_equal(found.similarity, again.similarity)
+
+
+PRIORITIES = st.lists(st.tuples(st.sampled_from([1, 2, 511, 512, 9**9]), st.sampled_from([1, 7, 255, 256, 9999])))
+
+
+@given(PRIORITIES)
+@settings(max_examples=100, deadline=None)
+def test_priority_is_that_of_count_length_and_id(rows: list[tuple[int, int]]) -> None:
+    ids = [number << 3 if number % 2 else number << 50 for number in range(len(rows))]
+    counts, lengths = np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int64)
+    found = priority(counts, lengths, np.array(ids, np.uint64))
+    assert found.tolist() == sorted(range(len(rows)), key=lambda row: (-rows[row][0], rows[row][1], ids[row]))
+
+
+def test_bands_belong_to_jaccard_alone() -> None:
+    assert run(["hotels in berlin"], edits=None, bands=(3, 2)).bands == (3, 2)
+    assert run(["hotels in berlin"]).bands == (0, 0)
+    with pytest.raises(ValueError, match="bands are for edits=None"):
+        run(["hotels in berlin"], bands=(3, 2))
+
+
 @pytest.mark.parametrize("options", [{}, {"edits": None, "jaccard": 0.6}, {"grouping": "components"}])
 def test_t11_candidates_grow_with_the_rows(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
@@ -234,9 +271,24 @@ def test_short_texts_are_grouped_as_by_comparing_all_pairs(rows: list[list[str]]
 def test_bands_find_the_pairs_of_an_exact_join(threshold: float) -> None:
     texts = noisy_log(7, 1500)
     left, right = np.nonzero(np.triu(similarity_table(texts) >= threshold, 1))
-    keys = band_keys(shingles(pa.array(texts, pa.large_string())), *default_bands(threshold, None))
+    keys = band_keys(shingles(pa.array(texts, pa.large_string())), *default_bands(threshold))
     assert len(left) > 500
-    assert (keys[:, left] == keys[:, right]).any(axis=0).mean() >= 0.97
+    assert (keys[left] == keys[right]).any(axis=1).mean() >= 0.97
+
+
+def test_edit_keys_find_the_pairs_that_an_exact_join_finds_alike() -> None:
+    texts = noisy_log(7, 1500)
+    rule = make_rule(2)
+    _, keys, starts = read_texts(pa.array(texts, pa.large_string()), rule)
+    sets = [set(keys[a:b].tolist()) for a, b in pairwise(starts.tolist())]
+    left, right = (side.tolist() for side in np.nonzero(np.triu(similarity_table(texts) >= 0.55, 1)))
+    alike = [
+        bool(sets[a] & sets[b])
+        for a, b in zip(left, right, strict=True)
+        if re.findall("[0-9]", texts[a]) == re.findall("[0-9]", texts[b]) and alike_texts(texts[a], texts[b], rule)
+    ]
+    assert len(alike) > 300
+    assert np.mean(alike) >= 0.99
 
 
 @pytest.mark.parametrize("options", [{}, {"edits": None, "jaccard": 0.7}])

@@ -38,11 +38,18 @@ def test_rows_share_a_key_exactly_when_they_share_a_band() -> None:
     sets = shingles(pa.array([text.strip() for text in texts], pa.large_string()))
     bands, rows = 12, 4
     parts = signatures(sets, bands * rows).reshape(len(texts), bands, rows)
-    keys = band_keys(sets, bands, rows, workers=2)
+    keys = band_keys(sets, bands, rows, workers=2).T
     same_band = (parts[:, None] == parts[None]).all(axis=3).transpose(2, 0, 1)
     assert np.array_equal(keys[:, :, None] == keys[:, None], same_band)
     assert same_band.any(axis=0).sum() > len(texts)
     assert len(set(keys[:, 0].tolist())) == bands
+
+
+def test_rows_of_different_salt_share_no_key() -> None:
+    sets = shingles(pa.array(["hotels in berlin"] * 3, pa.large_string()))
+    keys = band_keys(sets, 12, 4, salts=np.array([1, 2, 1], np.uint32))
+    assert not set(keys[0].tolist()) & set(keys[1].tolist())
+    assert np.array_equal(keys[0], keys[2])
 
 
 @pytest.mark.parametrize("threshold", [0.4, 0.55, 0.7, 0.9])

@@ -1,67 +1,92 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.algorithms.cores import cores
-from curation.algorithms.edit import alike_texts, make_rule
-from curation.algorithms.neighbours import LONGEST, count_neighbour_keys, write_neighbour_keys
+from curation.algorithms.edit import Rule, alike_texts, make_rule
+from curation.algorithms.neighbours import MOST_KEYS, SUMS, write_edit_keys
 from curation.algorithms.shingles import shingle_hash
 from tests.algorithms.test_edit import ALIKE
 
 RULE = make_rule(1)
 
 
-def keys(texts: list[str], edits: int = 1) -> list[set[int]]:
+def keys(text: str, rule: Rule = RULE, number: int = 0) -> set[int]:
+    codes, out = np.array([ord(char) for char in text], np.int32), np.full(MOST_KEYS + 2, 7, np.uint32)
+    rules = rule.edits, rule.classes, rule.digits_free
+    end = write_edit_keys(codes, np.uint32(number), *rules, np.empty(SUMS, np.uint64), out, 1)
+    assert out[0] == out[end] == 7
+    found = set(out[1:end].tolist())
+    assert len(found) == end - 1 and 0 not in found
+    return found
+
+
+@pytest.mark.parametrize("edits", [1, 2, 3])
+def test_pairs_that_are_alike_share_a_key(edits: int) -> None:
     rule = make_rule(edits)
-    found = cores(pa.array(texts, pa.large_string()))
-    counts = count_neighbour_keys(found, rule)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    out = np.full(starts[-1], 7, np.uint32)
-    write_neighbour_keys(found, rule, out, starts[:-1])
-    return [set(out[a:b].tolist()) - {0} for a, b in pairwise(starts.tolist())]
-
-
-def test_pairs_that_are_alike_by_one_edit_share_a_key() -> None:
-    pairs = [pair for pair in ALIKE if alike_texts(*pair, RULE) and max(map(len, pair)) <= LONGEST]
+    pairs = [pair for pair in ALIKE if alike_texts(*pair, rule, ())]
     assert len(pairs) > 10
     for left, right in pairs:
-        one, other = keys([left, right])
-        assert one & other, (left, right)
+        assert keys(left, rule) & keys(right, rule), (left, right)
+
+
+def edited(text: str, kind: str, at: int, char: str) -> str:
+    """One edit; spaces as in a normal form."""
+    at %= len(text)
+    text = {
+        "insert": text[:at] + char + text[at:],
+        "delete": text[:at] + text[at + 1 :],
+        "substitute": text[:at] + char + text[at + 1 :],
+        "swap": text[:at] + text[at : at + 2][::-1] + text[at + 2 :],
+    }[kind]
+    return " ".join(text.split()) or "a"
 
 
 CHARS = st.sampled_from("aeilnrst  天气的北15+")
+EDIT = st.tuples(st.sampled_from(["insert", "delete", "substitute", "swap"]), st.integers(0, 40), CHARS)
+PLAIN_EDIT = st.tuples(st.sampled_from(["insert", "delete", "swap"]), st.integers(0, 40), CHARS)
 
 
-@given(st.text(CHARS, min_size=1, max_size=14), st.integers(0, 13), CHARS, st.sampled_from("ids"))
-@settings(max_examples=300, deadline=None)
-def test_no_edit_that_the_rule_accepts_is_missed(text: str, at: int, char: str, kind: str) -> None:
+@given(st.text(CHARS, min_size=1, max_size=18), EDIT, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_no_single_edit_that_the_rule_accepts_is_missed(text: str, edit: tuple[str, int, str], free: bool) -> None:
+    rule = make_rule(2, digits_free=free)
     left = " ".join(text.split()) or "a"
-    at = at % len(left)
-    right = {
-        "i": left[:at] + char + left[at:],
-        "d": left[:at] + left[at + 1 :],
-        "s": left[:at] + left[at : at + 2][::-1] + left[at + 2 :],
-    }[kind]
-    right = " ".join(right.split()) or "a"
-    if alike_texts(left, right, RULE):
-        one, other = keys([left, right])
-        assert one & other
+    right = edited(left, *edit)
+    if alike_texts(left, right, rule, ()):
+        assert keys(left, rule) & keys(right, rule)
 
 
-def test_a_key_costs_no_more_than_the_text_is_long() -> None:
-    short, unedited, long = keys(["hotels in berlin", "北京天气", "a" * 30 + " b c " + "x" * 30])
-    assert len(short) == len("hotels in berlin") + 2
-    assert len(unedited) == 1  # no character of it may change
-    assert len(long) == 2  # itself, and its words in any order
-    assert [len(row) for row in keys(["hotels in berlin"], edits=0)] == [2]
+@given(
+    st.text(CHARS, min_size=14, max_size=34), st.lists(PLAIN_EDIT, min_size=2, max_size=3), st.sampled_from([2, 3])
+)
+@settings(max_examples=400, deadline=None)
+def test_no_further_edit_but_substitutions_is_missed(text: str, edits: list[tuple[str, int, str]], most: int) -> None:
+    rule = make_rule(most)
+    left = right = " ".join(text.split()) or "a"
+    for edit in edits:
+        right = edited(right, *edit)
+    if alike_texts(left, right, rule, ()) and sum(map(str.isspace, left)) == sum(map(str.isspace, right)):
+        assert keys(left, rule) & keys(right, rule)
+
+
+def test_a_key_is_told_by_what_cannot_change() -> None:
+    assert not keys("北京天气") & keys("南京天气")  # short: no character of them may change
+    assert not keys("hotels in room 15", make_rule(0)) & keys("hotels in room 16", make_rule(0))
+    assert not keys("hotels in berlin", number=1) & keys("hotels in berlin", number=2)
+    assert len(keys("hotels in berlin") & keys("berlin hotels in") & keys("hotels i n berlin")) == 3
+
+
+def test_there_are_few_keys_whatever_the_length() -> None:
+    assert len(keys("北京天气")) == 1
+    assert len(keys("hotels in berlin", make_rule(0))) == 1
+    for size in range(1, 60):
+        for edits in range(4):
+            assert len(keys(("hotels北京天气附近" * 9)[:size], make_rule(edits))) <= MOST_KEYS
 
 
 def test_keys_of_different_texts_differ() -> None:
     texts = [f"{shingle_hash(str(number % 1000)[:3]):x} {number}" for number in range(3000)]
-    first = [min(row) for row in keys(texts, edits=0)]
-    assert len(set(first)) > 2990
+    assert len(set().union(*(keys(text, make_rule(0)) for text in texts))) > 2990

@@ -36,7 +36,7 @@ def agreement(theirs: pl.DataFrame, own: pl.DataFrame, weight: pl.Series) -> lis
     heavy = weight.to_numpy()
     return [
         s.share("student", "leaf agreement, queries", int(same.sum()), len(same)),
-        s.share("student", "leaf agreement, raw rows", float(heavy[same.to_numpy()].sum()), int(heavy.sum())),
+        s.share("student", "leaf agreement, raw rows", int(heavy[same.to_numpy()].sum()), int(heavy.sum())),
         s.share("student", "level1 agreement, queries", int((tops[0] == tops[1]).sum()), len(same)),
         s.share("student", "agreement on solvable, queries", int(unsolvable.sum()), len(same)),
     ]
@@ -110,6 +110,10 @@ def main(arguments: list[str] | None = None) -> int:
     with spend() as cost["student"]:
         own = student.annotate(measured, vectors)
     found = agreement(said, own, measured["weight"])
+    # Rows of the lesson, the most frequent among them, have the teacher's labels.
+    heavy = int(rows["weight"].sum()) if len(taught) + len(rest) == rows.height else 0
+    same = int(lesson["weight"].sum()) + int(measured["weight"].filter(said["primary"] == own["primary"]).sum())
+    found.append(s.share("student", "leaf agreement over the log, raw rows", same if heavy else 0, heavy))
     found += _against_truth("teacher", said, truth) + _against_truth("student", own, truth)
     table: list[list[Any]] = [[score.group, score.name, f"{score.value:.3f}", score.of] for score in found]
     table.append(["student", "CPU-s of the lesson, encoding included", f"{learning.cost.cpu:.0f}", lesson.height])

@@ -10,9 +10,12 @@ import pytest
 
 from curation.stages import proposals
 from curation.taxonomy import operations as ops
+from curation.taxonomy.compare import compare
+from curation.taxonomy.convergence import convergence
+from curation.taxonomy.decisions import Planner, operation_of
 from curation.taxonomy.proposal import from_frame
 from curation.taxonomy.tables import migrations_frame, nodes_frame
-from curation.taxonomy.versions import History, Record, append
+from curation.taxonomy.versions import History, Record, append, next_version
 from curation.teachers import fitting
 from tests.helpers import FakeContext
 from tests.taxonomy import desk
@@ -43,12 +46,13 @@ def encoder(monkeypatch):
     monkeypatch.setattr(fitting, "encoder_of_run", lambda ctx: encode)
 
 
-def tables(history):
-    """A log in which cooking has no leaf and lies in Other, and seeds of the other words."""
-    words = [*LEAVES, "cook"]
-    texts = [f"{word} number {n}" for word in words for n in range(40)]
+def tables(history, hidden=("cook",)):
+    """A log in which the hidden words have no leaf and lie in Other until one has them as examples; seeds of the
+    others."""
+    texts = [f"{word} number {n}" for word in (*LEAVES, *hidden) for n in range(40)]
     ids = np.arange(len(texts), dtype=np.uint64)
-    primary = [LEAVES.get(text.split()[0], "other") for text in texts]
+    shown = {text.split()[0]: node.node_id for node in history.newest.taxonomy.nodes for text in node.examples}
+    primary = [(LEAVES | shown).get(text.split()[0], "other") for text in texts]
     seeds = desk.seeds(*((f"{word} seed {n}", leaf) for word, leaf in LEAVES.items() for n in range(6)))
     return {
         "annotations": desk.annotations(*primary).with_columns(
@@ -67,14 +71,14 @@ def tables(history):
     }
 
 
-def run(history=None, versions=None, **params):
+def run(history=None, versions=None, hidden=("cook",), **params):
     history = history or History(START)
     shared = {
         "taxonomy": SimpleNamespace(base=None, induce=False, versions=versions and str(versions)),
         "embed": None,
     }
     domain = SimpleNamespace(taxonomy=START)
-    return FakeContext(proposals.STAGE, tables(history), shared=shared, domain=domain, params=params).run()
+    return FakeContext(proposals.STAGE, tables(history, hidden), shared=shared, domain=domain, params=params).run()
 
 
 def test_what_has_no_leaf_is_proposed_with_its_rows():
@@ -115,3 +119,28 @@ def test_each_kind_of_look_can_be_left_out():
 
 def test_the_same_input_gives_the_same_proposals():
     assert run().out("proposals").equals(run().out("proposals"))
+
+
+def test_rounds_with_a_scripted_reviewer_converge(tmp_path):
+    """The reviewer takes leaves whose evidence is of one hidden word, and declines all else."""
+    versions, history, rounds = tmp_path / "versions.yaml", History(START), 0
+    while waiting := from_frame(run(history, versions, ("cook", "book")).out("proposals")):
+        rounds += 1
+        assert rounds <= 5
+        planner, declined = Planner(history.newest.taxonomy), []
+        for one in waiting.values():
+            words = {row.text.split()[0] for row in one.evidence}
+            if one.kind == "add" and len(words) == 1 and words <= {"cook", "book"} and one.problem is None:
+                planner.take(operation_of(one))
+            else:
+                declined.append(one.gist)
+        before = history.newest.name
+        made = {"version": next_version(history.versions), "from_": before} if planner.operations else {}
+        record = Record(**made, operations=tuple(planner.operations), declined=tuple(declined))
+        history.add(record)
+        append(versions, record)
+    added = {one.node_id for one in compare(history, "1", history.newest.name)}
+    assert len(added) == 2 and added == history.newest.taxonomy.by_id.keys() - START.by_id.keys()
+    assert History.read(START, versions).versions == history.versions
+    seeds = tables(history)["seeds"]
+    assert convergence(history, "1", history.newest.name, seeds)["seeds_changed"] == 0

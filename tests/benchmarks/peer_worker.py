@@ -3,7 +3,6 @@
 ``python peer_worker.py TOOL STRINGS.parquet OUT.npz``; needs only the tool it is asked for, so that it can run in an
 environment where the peers' pins clash with ours. Every tool gets character 3-grams of the same strings in the same
 (priority) order, 128 permutations in 16 bands of 8, threshold .7, as far as it lets itself be told.
-
 """
 
 from __future__ import annotations
@@ -86,6 +85,32 @@ def rensa(texts: list[str]) -> np.ndarray:
 
     tool = library.RMinHashDeduplicator(threshold=THRESHOLD, num_perm=PERMUTATIONS, use_lsh=True, num_bands=BANDS)
     return ~np.array(tool.add_pairs((str(number), grams(text)) for number, text in enumerate(texts)))
+
+
+def rensa_verified(texts: list[str]) -> np.ndarray:
+    """RMinHash and RMinHashLSH for candidates; each is checked by the true Jaccard similarity of the grams.
+
+    Only kept rows are listed, so that a row goes only if a kept row is similar to it, as with ours.
+    """
+    import rensa as library
+
+    index = library.RMinHashLSH(threshold=THRESHOLD, num_perm=PERMUTATIONS, num_bands=BANDS)
+    kept: dict[int, set[str]] = {}
+    removed = np.zeros(len(texts), bool)
+    for number, text in enumerate(texts):
+        own = grams(text)
+        sketch = library.RMinHash(num_perm=PERMUTATIONS, seed=42)
+        sketch.update(own)
+        cut = set(own)
+        for other in index.query(sketch):
+            shared = len(cut & kept[other])
+            if shared >= THRESHOLD * (len(cut) + len(kept[other]) - shared):
+                removed[number] = True
+                break
+        else:
+            index.insert(number, sketch)
+            kept[number] = cut
+    return removed
 
 
 def text_dedup(texts: list[str]) -> np.ndarray:
@@ -189,22 +214,33 @@ def datatrove(texts: list[str]) -> np.ndarray:
     return np.array([number not in kept for number in range(len(texts))])
 
 
-def curation(texts: list[str]) -> np.ndarray:
-    """The lexical level of this project, its default rule, compiled beforehand like the compiled peers."""
+def _curation(texts: list[str], **options: Any) -> np.ndarray:
     import pyarrow as pa
 
     from curation.algorithms.lexical import lexical_groups
 
-    norms = pa.array(texts, pa.large_string())
-    size = len(texts)
-    found = lexical_groups(norms, np.arange(size, 0, -1), np.arange(size, dtype=np.uint64), workers=WORKERS)
+    norms, size = pa.array(texts, pa.large_string()), len(texts)
+    options |= {"workers": WORKERS}
+    found = lexical_groups(norms, np.arange(size, 0, -1), np.arange(size, dtype=np.uint64), **options)
     return found.representative != np.arange(size)
+
+
+def curation(texts: list[str]) -> np.ndarray:
+    """The lexical level of this project, its default rule, compiled beforehand like the compiled peers."""
+    return _curation(texts)
+
+
+def curation_jaccard(texts: list[str]) -> np.ndarray:
+    """The same at the peers' task: Jaccard similarity alone decides, at their threshold."""
+    return _curation(texts, jaccard=THRESHOLD, edits=None, digits="ignore")
 
 
 WORKERS = len(os.sched_getaffinity(0))
 TOOLS = {
     "curation": curation,
+    "curation-jaccard": curation_jaccard,
     "rensa": rensa,
+    "rensa-verified": rensa_verified,
     "datasketch-batch": datasketch_batch,
     "datasketch-loop": datasketch_loop,
     "text-dedup": text_dedup,
@@ -224,8 +260,8 @@ def main() -> None:
 
     tool, source, target = sys.argv[1:4]
     texts = pq.read_table(source)["norm"].to_pylist()
-    if tool == "curation":
-        curation(texts[:200])
+    if tool.startswith("curation"):
+        TOOLS[tool](texts[:200])
     cpu, wall = cpu_seconds(), time.perf_counter()
     removed = TOOLS[tool](texts)
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall

@@ -37,13 +37,13 @@ export const post = (name, body = {}) =>
   call(`/api/${name}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
 let hush;
-/** Say something at the bottom of the page, to eyes and screen readers alike. */
-export function say(text, bad = false) {
+/** Say something at the bottom of the page, to eyes and screen readers alike; with `stay` until something else is said. */
+export function say(text, bad = false, stay = false) {
   const status = $("status");
   status.textContent = text;
   status.classList.toggle("bad", bad);
   clearTimeout(hush);
-  hush = setTimeout(() => (status.textContent = ""), bad ? 9000 : 2500);
+  if (!stay) hush = setTimeout(() => (status.textContent = ""), bad ? 9000 : 2500);
 }
 
 /** A function whose failures are said instead of lost. */

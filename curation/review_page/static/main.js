@@ -124,17 +124,20 @@ function previewed(shown) {
 const preview = saying(async () => {
   const dialog = $("apply-dialog");
   let shown = null;
+  say("Looking at what would change…", false, true);
   try {
     shown = await get("preview");
     $("apply-body").replaceChildren(...previewed(shown));
   } catch (error) {
     $("apply-body").replaceChildren(el("p", { class: "gone" }, error.message));
   }
+  say("");
   $("apply-now").disabled = !shown || !(shown.to || shown.rejected);
   dialog.returnValue = "";
   dialog.showModal();
   dialog.onclose = saying(async () => {
     if (dialog.returnValue !== "apply") return;
+    say("Making the new version…", false, true);
     const answer = await post("apply", { seal: shown.seal, by: page.by() || null });
     await settle(answer.state);
     await open("versions");

@@ -61,7 +61,8 @@ def contrast(counts: Floats, sizes: NDArray[np.int64]) -> Floats:
     size = np.asarray(sizes, np.float64)[:, None]
     rest, rest_size = counts.sum(axis=0) - counts, size.sum() - size
     own, without, other, other_without = (n + _PRIOR for n in (counts, size - counts, rest, rest_size - rest))
-    return (np.log(own / without) - np.log(other / other_without)) / np.sqrt(1 / own + 1 / other)
+    variance = 1 / own + 1 / without + 1 / other + 1 / other_without
+    return (np.log(own / without) - np.log(other / other_without)) / np.sqrt(variance)
 
 
 def name_of(terms: Iterable[str], taken: Iterable[str] = (), words: int = 5) -> str:

@@ -225,10 +225,13 @@ def test_accuracy_on_the_gold_queries():
     from curation.teachers.encoders import load_encoder
 
     domain = load_domain("map_travel")
-    nodes = FakeContext(taxonomy.STAGE, domain=domain).run().out("taxonomy")
-    table = FakeContext(seeds.STAGE, domain=domain, params={"propose": 0}).run().out("seeds")
+    versions = FakeContext(taxonomy.STAGE, domain=domain).run()
+    trees = {name: versions.out(name) for name in ("taxonomy", "taxonomy_migrations")}
+    shared = {"taxonomy": taxonomy.STAGE.params()}
+    ctx = FakeContext(seeds.STAGE, trees, domain=domain, shared=shared, params={"propose": 0})
+    table = ctx.run().out("seeds")
     encoder = load_encoder("use-multilingual", 2)
-    teacher = EmbeddedTeacher.fit(table, nodes, domain, encoder.encode, workers=2)
+    teacher = EmbeddedTeacher.fit(table, trees["taxonomy"], domain, encoder.encode, workers=2)
     gold = [json.loads(line) for line in GOLD.read_text().splitlines()]
     queries = frame([row["query"] for row in gold]).with_columns(lang=pl.lit("zh"))
     found = teacher.annotate(queries, encoder.encode(queries["text"].to_list()))["primary"].to_list()

@@ -66,9 +66,10 @@ def test_no_single_edit_that_the_rule_accepts_is_missed(text: str, edit: tuple[s
 def test_no_further_edit_but_substitutions_is_missed(text: str, edits: list[tuple[str, int, str]], most: int) -> None:
     rule = make_rule(most)
     left = right = " ".join(text.split()) or "a"
-    for edit in edits:
+    # No more than texts of this length may have, or an insertion and a deletion may pass for a substitution.
+    for edit in edits[: min(most, max(1, (len(left) - most) // 8))]:
         right = edited(right, *edit)
-    if alike_texts(left, right, rule, ()) and sum(map(str.isspace, left)) == sum(map(str.isspace, right)):
+    if alike_texts(left, right, rule, ()):
         assert keys(left, rule) & keys(right, rule)
 
 

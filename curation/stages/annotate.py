@@ -7,12 +7,19 @@ failed; the stages after it do not take it in.
 After the first version of the taxonomy only the rows that a change touches are annotated again, see
 :mod:`curation.teachers.relabel`; what the published run labelled of the very same rows is taken up.
 
+Where the recipe asks for a cascade (:mod:`curation.teachers.cascade`), an LLM labels what the teacher is least sure
+of and a random audit sample; those rows have its labels.
+
 Metrics: ``examples``, labelled seeds and taxonomy examples it was fitted on; ``left_out_...``, how it did on them,
 each predicted without itself; ``least_familiar``, the mean cosine to the nearest examples under which a query goes to
 Other; ``student_agreement``, of a student with its teacher, on rows that it was not taught; ``annotated_again``, rows
 that the last change of the taxonomy touched.
 
 Beyond some hundred thousand rows a linear student labels, see :mod:`curation.teachers.embedded.student`.
+
+Metrics of a cascade: ``cascade_asked`` rows in ``cascade_rounds``; the ``audit`` rows that agreement is measured on;
+``audit_alpha`` (Krippendorff's alpha with MASI distance), ``audit_accuracy`` and ``audit_f1 LEAF`` on them, and the
+same ``_before`` anything was learnt from the LLM.
 """
 
 from __future__ import annotations
@@ -40,9 +47,17 @@ _PART = 100_000
 class AnnotateParams(Params):
     """Who labels, and how probabilities become labels."""
 
-    teacher: Literal["embedded", "llm"] = Field(
-        "embedded", description="who labels: a classifier fitted on the seeds, or a model, see the section llm"
+    teacher: Literal["embedded", "llm", "cascade"] = Field(
+        "embedded",
+        description="who labels: a classifier fitted on the seeds; a model, see the section llm; or the classifier, "
+        "taught by the model on what it is not sure of",
     )
+    asked: int = Field(2_000, ge=2, description="cascade: rows that the model labels at most, the audit among them")
+    asked_share: float = Field(0.05, gt=0, le=1, description="cascade: share of the rows that it labels at most")
+    audit: int = Field(
+        400, ge=1, description="cascade: random rows that it labels to measure agreement, never learnt from"
+    )
+    rounds: int = Field(4, ge=1, description="cascade: most rounds of asking; it ends when agreement stops rising")
     other_share: float = Field(
         0.02,
         ge=0,
@@ -85,7 +100,8 @@ def _run(ctx: Context, stack: ExitStack) -> None:
     ids = ctx.read("embeddings", ["query_id"])["query_id"]
     lineage = Lineage(ctx.read("taxonomy"), ctx.read("taxonomy_migrations"))
     starts = range(0, max(len(ids), 1), _PART)
-    by_student = ctx.params.teacher == "embedded" and taught_by_log(ctx)
+    # What a student says, or an LLM was asked, depends on the whole log: an earlier run's labels are no use.
+    anew = ctx.params.teacher == "cascade" or (ctx.params.teacher == "embedded" and taught_by_log(ctx))
     annotator = None
     for number, start in enumerate(starts):
         ctx.progress(start, len(ids))
@@ -94,10 +110,9 @@ def _run(ctx: Context, stack: ExitStack) -> None:
                 continue
             if annotator is None:
                 teacher_of, calls = _teachers(ctx, lineage, stack)
-                # What a student says depends on the log it was taught on, so an earlier run's labels are no use.
-                known = None if by_student else known_labels(ctx, lineage)
+                known = None if anew else known_labels(ctx, lineage)
                 annotator = Relabeller(lineage, teacher_of, known)
-            if number == 0 and ctx.params.teacher == "embedded":
+            if number == 0 and ctx.params.teacher != "llm":
                 teacher = teacher_of(lineage.current)
                 for name, value, unit in teacher.measures:
                     part.metric(name, value, unit)
@@ -128,6 +143,10 @@ def _teachers(
 
     client = stack.enter_context(open_client(ctx.shared["llm"], ctx.cache, "annotate"))
     told = partial(ctx.progress, note="asking")
+    if ctx.params.teacher == "cascade":
+        from curation.teachers.cascaded import cascade_of_run
+
+        return cache(partial(cascade_of_run, ctx, client, lineage, on_progress=told)), client.calls
     encode = encoder_of_run(ctx)
     return cache(partial(annotator_of_run, ctx, client, encode, lineage, on_progress=told)), client.calls
 
@@ -165,12 +184,12 @@ def _rows(ctx: Any, ids: pl.Series) -> pl.DataFrame:
 
 def uses(params: AnnotateParams, shared: Mapping[str, Any]) -> Collection[str]:
     """Sections that belong to no stage and are used."""
-    return ("llm",) if params.teacher == "llm" else ()
+    return () if params.teacher == "embedded" else ("llm",)
 
 
 def estimate(ctx: Any) -> Ask | None:
     """What an LLM will be asked, see :class:`curation.engine.stage.Stage`."""
-    if ctx.params.teacher != "llm":
+    if ctx.params.teacher == "embedded":
         return None
     from curation.teachers.fitting import encoder_of_run
     from curation.teachers.llm.of_run import Nobody, annotator_of_run, ask_of_run
@@ -182,7 +201,13 @@ def estimate(ctx: Any) -> Ask | None:
         rows = _rows(ctx, some["query_id"])
         return annotator.requests(rows.select("query_id", "text", "norm", "lang"), rows["vector"].to_numpy())
 
-    return ask_of_run(ctx, ctx.read("embeddings", ["query_id"]), requests)
+    ids = ctx.read("embeddings", ["query_id"])
+    if ctx.params.teacher == "cascade":
+        from curation.teachers.cascaded import cascade_plan
+
+        plan = cascade_plan(ctx, ids.height)
+        ids = ids.head(plan.audit + plan.asked)
+    return ask_of_run(ctx, ids, requests)
 
 
 STAGE = Stage(

@@ -39,7 +39,11 @@ def encoder_of_run(ctx: Context) -> Encode:
 
 
 def fitted_teacher(
-    ctx: Context, encode: Encode | None = None, lineage: Lineage | None = None, version: str | None = None
+    ctx: Context,
+    encode: Encode | None = None,
+    lineage: Lineage | None = None,
+    version: str | None = None,
+    learnt: pl.DataFrame | None = None,
 ) -> EmbeddedTeacher:
     """The teacher fitted on the run's seeds.
 
@@ -50,6 +54,7 @@ def fitted_teacher(
         ctx: The context of a stage.
         encode: Makes the vectors; that of the run when not given.
         lineage, version: Fit on the tree and the labels of this version; of the current one when not given.
+        learnt: Further labelled rows, with columns of `seeds`; they win over seeds of the same text.
     """
     from curation.teachers.embedded.teacher import Choice, EmbeddedTeacher
 
@@ -62,6 +67,8 @@ def fitted_teacher(
     else:
         taxonomy, seeds = lineage.nodes(version), carried(seeds, lineage, version).select(seeds.columns)
     seeds = seeds.filter(pl.col("primary").is_not_null())
+    if learnt is not None:
+        seeds = pl.concat([seeds.join(learnt, on="query_id", how="anti"), learnt], how="diagonal")
     encode = encode or encoder_of_run(ctx)
     fingerprint = getattr(getattr(encode, "__self__", None), "fingerprint", None)
     digest = hashlib.sha256(repr((fingerprint, ctx.domain.fingerprint, choice, ctx.workers)).encode())

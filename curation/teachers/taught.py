@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from curation.engine.stage import Context
-from curation.teachers.fitting import fitted_teacher
+from curation.teachers.fitting import Encode, encoder_of_run, fitted_teacher
 
 if TYPE_CHECKING:
     from curation.taxonomy.lineage import Lineage
     from curation.teachers.embedded.labelling import Labeller
 
-__all__ = ["labeller_of_run", "taught_by_log"]
+__all__ = ["labeller_of_run", "lesson_of_run", "taught_by_log"]
 
 
 def taught_by_log(ctx: Context) -> bool:
@@ -43,11 +45,25 @@ def labeller_of_run(ctx: Context, lineage: Lineage | None = None, version: str |
     """
     if not taught_by_log(ctx):
         return fitted_teacher(ctx, None, lineage, version)
-    from curation.teachers.embedded.student import Student, lesson_places
+    from curation.teachers.embedded.student import Student
+
+    encode, rows, own, theirs = lesson_of_run(ctx)
+    return Student.taught(fitted_teacher(ctx, encode, lineage, version), rows, theirs, own)
+
+
+def lesson_of_run(ctx: Context) -> tuple[Encode, pl.DataFrame, NDArray[np.float32], NDArray[np.float32]]:
+    """Rows of the log that a student is taught on, or that an LLM may be asked about.
+
+    ``ctx`` is of the stage `annotate`.
+
+    Returns:
+        The encoder of the teacher; ``query_id``, ``text``, ``norm`` and ``lang`` of n rows, by id; float32[n, d],
+        their vectors in the table `embeddings`; float32[n, e], those of the teacher's encoder, the same where no
+        student is taught.
+    """
+    from curation.teachers.embedded.student import lesson_places
     from curation.teachers.encoders import load_encoder, resolve_encoder
 
-    encode = load_encoder(resolve_encoder(ctx.shared["embed"], 0), ctx.workers).encode
-    teacher = fitted_teacher(ctx, encode, lineage, version)
     weights = (
         ctx.scan("lexical_groups", ["query_id", "group_count"])
         .join(ctx.scan("embeddings", ["query_id"]), on="query_id", how="semi")
@@ -58,9 +74,17 @@ def labeller_of_run(ctx: Context, lineage: Lineage | None = None, version: str |
     rows = (
         ctx.scan("queries", ["query_id", "text", "norm", "lang"])
         .join(chosen, on="query_id", how="semi")
-        .join(ctx.scan("embeddings"), on="query_id", how="left")
+        .join(_vectors(ctx, chosen), on="query_id", how="left")
         .sort("query_id")
         .collect()
     )
-    vectors = rows["vector"].to_numpy()
-    return Student.taught(teacher, rows.drop("vector"), encode(rows["text"].to_list()), vectors)
+    own = rows["vector"].to_numpy()
+    if not taught_by_log(ctx):
+        return encoder_of_run(ctx), rows.drop("vector"), own, own
+    encode = load_encoder(resolve_encoder(ctx.shared["embed"], 0), ctx.workers).encode
+    return encode, rows.drop("vector"), own, encode(rows["text"].to_list())
+
+
+def _vectors(ctx: Context, chosen: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows of `embeddings`; only these may stay in memory."""
+    return ctx.scan("embeddings").join(chosen, on="query_id", how="semi").collect(engine="streaming").lazy()

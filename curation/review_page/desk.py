@@ -347,7 +347,7 @@ class Desk:
             self.book.pull()
             if self.book.wrong is not None:
                 with review_lock(self.root / REVIEW):
-                    self._review._put_away()
+                    self._review.put_away()
             return {"state": self.state()}
 
     # -- inside

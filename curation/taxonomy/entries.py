@@ -97,11 +97,12 @@ class Entries:
 
 
 def _parse(path: Path, text: str | None) -> Any:
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    from curation.taxonomy.quick_entries import load_entries
+
     try:
-        root = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8-sig") if text is None else text)
+        root = load_entries(path.read_text(encoding="utf-8-sig") if text is None else text)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:

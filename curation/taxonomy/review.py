@@ -261,7 +261,7 @@ class Review:
                 "Write `accept`, `reject` or `edit` after `decision:`, then apply again.",
             )
         self._commit(self._record(preview.plan, by, False, None))
-        self._put_away()
+        self.put_away()
         return preview
 
     def accept(self, plan: Plan, by: str, note: str) -> Record:
@@ -294,7 +294,7 @@ class Review:
         append(self.versions_file, record)
         return record
 
-    def _put_away(self) -> None:
+    def put_away(self) -> None:
         """Move the decisions file out of the way of the next review."""
         place = self.root / REVIEW / "decided"
         place.mkdir(exist_ok=True)

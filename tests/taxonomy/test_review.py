@@ -58,7 +58,7 @@ def test_convergence_counts_seeds_whose_node_changed(root):
 
 def test_a_crash_between_version_and_file_is_mended(root, monkeypatch):
     decide(root, add="accept")
-    monkeypatch.setattr(Review, "_put_away", lambda self: None)
+    monkeypatch.setattr(Review, "put_away", lambda self: None)
     Review(root).apply()
     assert Review(root).plan().operations == []
     with pytest.raises(CurationError, match="nothing is decided"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -163,3 +165,18 @@ def test_no_rows_give_no_labels():
     fitted, _ = fit(given)
     said = fitted.predict(given.vectors[:0], given.norms.slice(0, 0))
     assert said.leaves.shape == (0, 4) and len(said.primary) == 0
+
+
+def test_confidence_is_as_high_as_the_share_that_is_right():
+    given = examples(per=60)
+    # Every seventh label is wrong.
+    wrong = np.where(np.arange(240) % 7 == 0, (given.primary + 1) % 4, given.primary)
+    presence = np.eye(4, dtype=bool)[wrong]
+    fitted, left_out = fit(replace(given, primary=wrong, presence=presence))
+    given = replace(given, primary=wrong)
+    right = (left_out.primary == given.primary).mean()
+    assert abs(left_out.confidence.mean() - right) < 0.02
+    # The order of two predictions stays that of their probabilities.
+    top = left_out.leaves[np.arange(240), left_out.primary]
+    assert (np.diff(left_out.confidence[np.argsort(top, kind="stable")]) >= -1e-6).all()
+    assert fitted.certainty is not None

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.teachers.embedded.ridge import fit_logistic, fit_temperature, log_loss, softmax, solve, solve_subset
+from curation.teachers.embedded.ridge import (
+    fit_logistic,
+    fit_temperature,
+    log_loss,
+    logit,
+    softmax,
+    solve,
+    solve_subset,
+)
 
 
 def problem(n, seed=0, c=3):
@@ -93,3 +101,26 @@ def test_a_curve_of_separable_scores_is_finite_and_of_one_kind_is_none():
     curve = fit_logistic(np.array([-1.0, -0.9, 0.9, 1.0]), np.array([False, False, True, True]))
     assert 0 < curve(np.array([-1.0]))[0] < 0.5 < curve(np.array([1.0]))[0] < 1
     assert fit_logistic(np.ones(3), np.zeros(3, bool)) is None
+
+
+def test_logit_is_the_inverse_of_the_logistic_curve_and_stays_finite():
+    scores = np.array([-3.0, 0.0, 2.5])
+    np.testing.assert_allclose(logit(1 / (1 + np.exp(-scores))), scores, atol=1e-9)
+    assert np.isfinite(logit(np.array([0.0, 1.0], np.float32))).all()
+
+
+def test_a_share_as_truth_counts_as_that_many_of_each():
+    # Three quarters true, once as probabilities and once as rows.
+    scores = np.repeat([-1.0, 1.0], 40)
+    shares = np.repeat([0.25, 0.75], 40)
+    rows = np.tile([True, False, False, False], 20)
+    rows[40:] = ~rows[40:]
+    soft, hard = fit_logistic(scores, shares), fit_logistic(scores, rows)
+    assert soft is not None and hard is not None
+    assert soft.slope == pytest.approx(hard.slope, rel=1e-6) and soft.offset == pytest.approx(hard.offset, abs=1e-9)
+
+
+def test_scores_that_mislead_give_the_share_of_the_true():
+    found = fit_logistic(np.array([-1.0, -1.0, 1.0, 1.0, 1.0]), np.array([True, True, True, False, False]))
+    assert found is not None and found.slope == 0
+    np.testing.assert_allclose(found(np.array([-9.0, 9.0])), 4 / 7)

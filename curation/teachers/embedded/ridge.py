@@ -160,4 +160,6 @@ def fit_logistic(scores: NDArray, truth: NDArray) -> Logistic | None:
         while size > 1e-6 and loss(at - size * step) > now:
             size /= 2
         at = at - size * step
-    return Logistic(float(max(at[0], 0.0)), float(at[1]))
+    if at[0] < 0:  # scores that tell nothing, or the wrong way round: the share of the true for all
+        return Logistic(0.0, float(np.log((positive + 1) / (negative + 1))))
+    return Logistic(float(at[0]), float(at[1]))

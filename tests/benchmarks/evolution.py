@@ -121,6 +121,8 @@ def clinc(encode: Callable[[list[str]], np.ndarray]) -> Iterator[Row]:
     """ARI of leaves and of level 1, with usual and with twice the noise, and with other draws."""
     from sklearn.metrics import adjusted_rand_score
 
+    from curation.algorithms.treedist import tree_distance, tree_of
+
     domains = json.loads((SHARED / "clinc/domains.json").read_text("utf-8"))
     domain_of = {intent: domain for domain, intents in domains.items() for intent in intents}
     train = pl.read_parquet(SHARED / "clinc/dev.parquet").filter(pl.col("part") == "train")
@@ -133,16 +135,20 @@ def clinc(encode: Callable[[list[str]], np.ndarray]) -> Iterator[Row]:
         (", no tags", Noise(untagged=1), (0,), None, None),
     ]
     for name, noise, draws, leaf_must, top_must in cases:
-        scores = []
+        scores, trees = [], []
         for draw in draws:
             leaves, found = _induced(rows["query"].to_list(), noisy_tags(intents, gold, noise, draw), "en", encode)
             nodes = [node for node in found.taxonomy.nodes if not node.is_other]
+            trees.append([node.node_id for node in nodes])
             sizes = sum(node.is_leaf for node in nodes), sum(node.level == 1 for node in nodes)
             scores.append((adjusted_rand_score(intents, leaves), adjusted_rand_score(gold, _top(leaves)), *sizes))
         worst = [min(column) for column in zip(*scores, strict=True)]
         of = f"least of {len(draws)} draws" if len(draws) > 1 else "1 draw"
         yield [f"CLINC{name}", f"ARI of leaves ({worst[2]} for 150)", worst[0], leaf_must, of]
         yield [f"CLINC{name}", f"ARI of level 1 ({worst[3]} for 10)", worst[1], top_must, of]
+        if len(trees) > 1:
+            edits = tree_distance(tree_of(trees[0]), tree_of(trees[1])) / (len(trees[0]) + len(trees[1]))
+            yield [f"CLINC{name}", "edits from the tree of one draw to another's, over their nodes", edits, None, ""]
 
 
 def travelbench(encode: Callable[[list[str]], np.ndarray]) -> Iterator[Row]:

@@ -17,7 +17,18 @@ from typing import Any
 from curation.domain.dimensions import parse_dimensions
 from curation.domain.document import Document, plain
 from curation.domain.grammar import Grammar, parse_grammar
-from curation.domain.model import OTHER, REASONS, Domain, DomainParts, Node, SeedQuery, Taxonomy, Tool, Wording
+from curation.domain.model import (
+    OTHER,
+    REASONS,
+    Domain,
+    DomainParts,
+    Node,
+    SeedQuery,
+    Taxonomy,
+    Tool,
+    Wording,
+    other_description,
+)
 from curation.domain.plans import Plans, parse_plans
 from curation.errors import CurationError
 
@@ -246,8 +257,7 @@ def _add_children(document: Document, owner: Any, key: str, parent: str | None, 
         seen.add(name)
         _add_node(document, children, name, parent, level, nodes)
     other_id = OTHER if parent is None else f"{parent}.{OTHER}"
-    description = f"What belongs to {place} but to none of its other categories."
-    nodes.append(Node(other_id, parent, level, OTHER, description, is_other=True, is_leaf=True))
+    nodes.append(Node(other_id, parent, level, OTHER, other_description(parent), is_other=True, is_leaf=True))
 
 
 def _add_node(document: Document, owner: Any, name: str, parent: str | None, level: int, nodes: list[Node]) -> None:

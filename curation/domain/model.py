@@ -23,6 +23,7 @@ __all__ = [
     "Taxonomy",
     "Tool",
     "Wording",
+    "other_description",
 ]
 
 OTHER = "other"
@@ -30,6 +31,11 @@ OTHER = "other"
 
 REASONS = ("missing_tool", "missing_info", "no_actionable", "no_tool_needed")
 """Why a query cannot be solved, or needs no tool."""
+
+
+def other_description(parent: str | None) -> str:
+    """What is said of the Other of a node (None: of the root)."""
+    return f"What belongs to {parent or 'the taxonomy'} but to none of its other categories."
 
 
 @dataclass(frozen=True)

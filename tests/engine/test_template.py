@@ -29,8 +29,8 @@ def test_every_commented_setting_may_be_uncommented(tmp_path):
     """What stands in the comments is true: setting all of it changes nothing."""
     lines = []
     for line in template().splitlines():
-        section = re.fullmatch(r"# ([a-z_]+):", line)
-        setting = re.fullmatch(r"# (  [a-z_]+: .*)", line)
+        section = re.fullmatch(r"# ([a-z_0-9]+):", line)
+        setting = re.fullmatch(r"# (  [a-z_0-9]+: .*)", line)
         lines.append(f"{section[1]}:" if section else setting[1] if setting else line)
     everything = load(tmp_path, "\n".join(lines))
     assert everything.sections == {name: model() for name, model in section_models(STAGES).items()}

@@ -15,6 +15,7 @@ from curation.algorithms.normalise import normalise, query_ids
 from curation.engine.recipe import Recipe
 from curation.engine.session import Session
 from curation.engine.workspace import Workspace
+from curation.errors import CurationError
 from curation.stages import ingest, lexical
 from curation.stages.lexical import STAGE
 from tests.algorithms.test_lexical import noisy_log
@@ -226,3 +227,9 @@ def test_days_and_parts_give_the_same_bytes(tmp_path, monkeypatch):
     parted = days(tmp_path, log[:900], log[900:], workers=1)[1]
     for table in ("lexical_groups", "lexical_index"):
         assert pl.concat(parted.made[table]).equals(pl.concat(whole.made[table]))
+
+
+def test_bands_beside_the_edit_rule_are_a_sentence(tmp_path):
+    (tmp_path / "recipe.yaml").write_text("log: {path: .}\nlexical: {bands: [16, 8]}\n")
+    with pytest.raises(CurationError, match=r"line 2: .*bands are for `edits: null`"):
+        Recipe.load(tmp_path)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.domain import load_domain
-from curation.domain.model import OTHER
+from curation.domain.model import OTHER, other_description
 from curation.errors import CurationError
 from curation.taxonomy import operations as ops
-from curation.taxonomy.editor import edited, other_description
+from curation.taxonomy.editor import edited
 from tests.taxonomy.trees import START, history, tree
 
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from curation.algorithms.induction import Group, Grown, Shape, between, grow, overlaps
 from curation.algorithms.tagging import Tagging, count_tags
-from curation.domain.model import OTHER, Node, Taxonomy
+from curation.domain.model import OTHER, Node, Taxonomy, other_description
 from curation.errors import CurationError
-from curation.taxonomy.editor import other_description
 from curation.teachers.embedded.naming import Namer
 from curation.teachers.induction import Induced, Limits, Overlap, TaggedSeed
 

@@ -18,7 +18,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from curation.engine.recipe import Recipe
-from curation.engine.session import Session, Step
+from curation.engine.session import Session
+from curation.engine.step import Step
 from curation.engine.workspace import Workspace
 from curation.report.catalogue import CATALOGUE_NAME, write_catalogue
 from curation.taxonomy.review import Review

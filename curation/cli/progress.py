@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Column
 
 from curation.cli.console import console, duration
-from curation.engine.session import Step
+from curation.engine.step import Step
 
 __all__ = ["Bars", "Lines", "observer"]
 

@@ -14,7 +14,8 @@ from curation.errors import CurationError
 
 if TYPE_CHECKING:
     from curation.engine.build import InputTable
-    from curation.engine.session import Session, Step
+    from curation.engine.session import Session
+    from curation.engine.step import Step
 
 __all__ = ["Estimated", "Glimpse", "estimates"]
 

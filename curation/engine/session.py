@@ -6,65 +6,30 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import inspect
-import resource
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any
 
+from curation.engine.accounts import check_account
 from curation.engine.build import BuildContext, InputTable
 from curation.engine.collect import collect
 from curation.engine.graph import COLLECTED, Graph
 from curation.engine.keys import canonical, counted_params, differences, key_document, key_of
+from curation.engine.machine import peak_memory, sentences
 from curation.engine.recipe import Recipe, input_files
 from curation.engine.stage import Stage
+from curation.engine.step import Observer, Step
 from curation.engine.store import Store
 from curation.engine.workspace import Workspace
 from curation.errors import CurationError
 
-__all__ = ["Observer", "Session", "Step"]
-
-Status = Literal["fresh", "restored", "stale", "left out"]
-
-
-@dataclass(frozen=True)
-class Step:
-    """A stage as this session sees it.
-
-    Attributes:
-        stage: The stage.
-        status: ``fresh`` when the published table is the right one, ``restored`` when an earlier one is, ``stale``
-            when it must be built, ``left out`` when it is stale and not selected.
-        why: What differs from the object that is published now, one line a field.
-        key: Key of the object; None while an input is not built.
-        document: The key document behind it.
-    """
-
-    stage: Stage
-    status: Status
-    why: list[str]
-    key: str | None = None
-    document: dict[str, Any] = field(default_factory=dict)
-
-
-class Observer(Protocol):
-    """Whoever shows a person what happens."""
-
-    def started(self, step: Step) -> None:
-        """A stage is about to be built."""
-
-    def progress(self, stage: str, done: int, total: int, note: str) -> None:
-        """A stage got as far as ``done`` of ``total``."""
-
-    def finished(self, step: Step, manifest: dict[str, Any]) -> None:
-        """A stage is built, fresh or restored."""
+__all__ = ["Session"]
 
 
 class Session:
@@ -313,8 +278,8 @@ class Session:
     def _build(self, step: Step) -> None:
         stage, key = step.stage, step.key
         assert key is not None
-        started, peak_before = time.perf_counter(), _peak_memory()
-        with _sentences(stage.name, self.store.root):
+        started, peak_before = time.perf_counter(), peak_memory()
+        with sentences(stage.name, self.store.root):
             context = BuildContext(
                 stage,
                 key,
@@ -340,7 +305,7 @@ class Session:
             self._check_log_unchanged(stage, context)
             built = context.finish()
             try:
-                self._check_account(stage, built["account"])
+                check_account(stage, built["account"], self._account_before(stage))
             except CurationError:
                 shutil.rmtree(context.build)  # its finished parts are wrong: the next run must not take them up
                 raise
@@ -351,7 +316,7 @@ class Session:
                 "why": step.why,
                 "tables": self.store.describe_files(context.build / "data"),
                 "seconds": round(time.perf_counter() - started, 2),
-                "peak_memory": max(_peak_memory(), peak_before),
+                "peak_memory": max(peak_memory(), peak_before),
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 **built,
             }
@@ -379,26 +344,13 @@ class Session:
 
         return forward
 
-    def _check_account(self, stage: Stage, account: dict[str, int]) -> None:
-        """Nothing is lost: the rows and weights of ``stage`` add up, and continue those of the stage before it."""
-        rows = account["kept"] + account["merged"] + account["rejected"] + account["failed"]
-        weight = sum(account[f"weight_{what}"] for what in ("out", "rejected", "failed", "earlier"))
-        if rows != account["rows_in"]:
-            raise CurationError(f"stage {stage.name} lost rows: {account['rows_in']:,} in, {rows:,} accounted for")
-        if weight != account["weight_in"]:
-            raise CurationError(
-                f"stage {stage.name} lost weight: {account['weight_in']:,} raw rows in, {weight:,} accounted for"
-            )
+    def _account_before(self, stage: Stage) -> dict[str, Any] | None:
+        """The account of the stage that this one comes after; None where it starts a chain."""
         if stage.after is None:
-            return
+            return None
         before = self.store.manifest(stage.after, self._keys[stage.after])
         assert before is not None
-        for ours, theirs in (("rows_in", "kept"), ("weight_in", "weight_out")):
-            if account[ours] != before["account"][theirs]:
-                raise CurationError(
-                    f"stage {stage.name} took in {account[ours]:,} ({ours}) of the "
-                    f"{before['account'][theirs]:,} that {stage.after} passed on"
-                )
+        return before["account"]
 
     def publish(self) -> dict[str, Any]:
         """Make the tables of this session visible together; a run that changed nothing publishes nothing.
@@ -409,7 +361,7 @@ class Session:
         keys = {name: self._keys[name] for name in self.graph.order if name in self._keys}
         if self._published and self._published["stages"] == keys:
             return self._published | {"published": False}
-        with _sentences("publish", self.store.root):
+        with sentences("publish", self.store.root):
             collected = collect(self.store, self.graph, keys)
         tables = {table: (name, keys[name]) for name in keys for table in self.graph.stages[name].makes}
         tables |= dict.fromkeys(COLLECTED, ("run", collected))
@@ -420,7 +372,7 @@ class Session:
             "tables": {table: list(place) for table, place in tables.items()},
             "recipe": str(self.recipe.path) if self.recipe.path else None,
         }
-        with _sentences("publish", self.store.root):
+        with sentences("publish", self.store.root):
             self.store.publish(document, tables)
         self._published = document
         return document | {"published": True}
@@ -434,30 +386,3 @@ def _input_table(directory: Path, files: Mapping[str, Any]) -> InputTable:
         rows=sum(entry["rows"] for entry in files.values()),
         digest=hashlib.sha256(canonical({f: e["sha256"] for f, e in files.items()})).hexdigest()[:16],
     )
-
-
-def _peak_memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-@contextlib.contextmanager
-def _sentences(stage: str, root: Path) -> Iterator[None]:
-    """Turn faults of the machine into sentences; faults of the program keep their traceback."""
-    full = f"the disk with the workspace {root} is full; stage {stage} stopped, tables of earlier runs are intact"
-    hint = "Free some space, then run again: finished parts are kept."
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise CurationError(full, hint) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise CurationError(f"stage {stage} may not write {error.filename or root}: {error.strerror}") from error
-        raise
-    except MemoryError as error:
-        raise CurationError(
-            f"stage {stage} ran out of memory", "Lower run.memory_gb in the recipe, or free some memory."
-        ) from error
-    except Exception as error:
-        if "No space left on device" in str(error):
-            raise CurationError(full, hint) from error
-        raise

@@ -88,6 +88,19 @@ def test_small_and_loose_clusters_are_left_alone():
     assert not proposals(frame, *rest, Expansion(least_rows=10, least_weight=20, least_cohesion=0.99))
 
 
+@pytest.mark.parametrize(("sure", "proposed"), [(0.9, True), (1.0, False)])
+def test_rows_that_leaves_claim_are_no_new_leaf(sure, proposed):
+    """Half of the new rows are in a leaf, the other half count for nothing there: 0.45 of them, or 0.5, are right."""
+    frame, *rest = log()
+    new = pl.col("text").str.contains("生日")
+    frame = frame.with_columns(
+        confidence=pl.when(new & (pl.col("primary") == "music.play")).then(sure).otherwise("confidence")
+    )
+    everything = Expansion(uncertain=1, newer_than=0.0, least_rows=10, least_weight=20)
+    adds = [one for one in proposals(frame, *rest, everything) if one.kind == "add"]
+    assert any("生日" in row.text for one in adds for row in one.evidence) == proposed
+
+
 def test_familiar_rows_in_an_other_are_offered_to_their_leaf():
     frame, vectors, seeds, seed_vectors = log(new=60)
     sport = pl.col("text").str.starts_with("known news sport")

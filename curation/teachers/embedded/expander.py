@@ -4,7 +4,8 @@ Looked at are the rows in an Other, and the least certain rows of the leaves: wh
 rows are pressed into a leaf beside it. A row is the newer, the less certain its label and the farther its nearest
 seeds; a cluster is the newer, the newer its rows and the more its rows are like each other than like any seed.
 
-* A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows.
+* A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows, unless
+  leaves claim it: unless, as their calibrated confidence says, half of its rows are rightly where they are.
 * A cluster of rows in an Other whose nearest seeds are mostly of one leaf becomes a proposal that this leaf takes
   them in (kind ``merge``, from the Other).
 * Small clusters, loose ones and those that are not new are left alone.
@@ -38,6 +39,8 @@ _JOINED_FROM = 0.75
 _SHOWN = 20
 _HELD = 0.6
 """Share of a cluster's rows that a node must hold to be its place, or its nearest seeds to be of one leaf."""
+_CLAIMED = 0.5
+"""Share of a cluster's rows that are expected to be right in a leaf, from which on it is no new one."""
 _ISOLATION = 2.0
 """Of the lead in likeness (to each other before the nearest seeds) against the rank of newness."""
 
@@ -168,6 +171,7 @@ class _Proposer:
         self._ids, self._texts = rows["query_id"].to_list(), rows["text"].to_list()
         self._other = rows["other"].to_numpy()
         self._weight = rows["weight"].to_numpy()
+        self._right = np.where(self._other, 0.0, rows["confidence"].to_numpy())
 
     def proposals(self) -> list[Proposal]:
         chosen = sorted(self._chosen(), key=lambda one: (-one.score, int(one.rows[0])))[: self._limits.most]
@@ -189,7 +193,7 @@ class _Proposer:
             lead = cohesion - float(self._familiar[rows].mean())
             score = (novelty + _ISOLATION * lead) / (1 + _ISOLATION)
             leaf, share = _most_frequent(self._near[rows].ravel())
-            if novelty > limits.newer_than:
+            if novelty > limits.newer_than and self._right[rows].mean() < _CLAIMED:
                 # How sure: newer than most, and closer together than to the seeds.
                 sure = novelty * min(1.0, max(0.0, 0.5 + lead))
                 yield _Found(rows, rows[order][:_SHOWN], score, cohesion, sure, self._parent(rows), None)

@@ -5,9 +5,10 @@
 * *clinc*: 20 queries of each of 150 intents, tagged in other words than the names of the gold intents
   (``evolution_tags.yaml``: three ways to say each), with noise (:class:`Noise`).
 * *travelbench*: 413 real queries, tagged with their own words; beside the index, the share of the largest category.
-* *plant*: for one leaf of each level-2 category of the sample's domain, its seeds, its examples and the leaf itself
-  are hidden, the log is annotated anew, and the proposals of `expand` are looked through for one whose evidence is of
-  that leaf. Printed is its place among them.
+* *plant*: for leaves of different level-2 categories of the sample's domain, the leaf, its seeds and its examples are
+  hidden and the log is run; is the leaf proposed, and what does accepting that change?
+* *rounds*: several leaves are hidden at once, and a scripted reviewer decides round by round until nothing is left to
+  accept (both: :mod:`tests.benchmarks.evolution_product`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ import numpy as np
 import polars as pl
 import yaml
 
+from tests.benchmarks import evolution_product as product
 from tests.benchmarks.measure import ROOT, print_table
 
-__all__ = ["Noise", "main", "noisy_tags", "one_to_one", "planted_leaves"]
+__all__ = ["Noise", "main", "noisy_tags", "one_to_one"]
 
 SHARED = ROOT.parent / "shared/data"
 TAGS = Path(__file__).with_name("evolution_tags.yaml")
 GENERAL = ("question", "request", "help", "information", "user query")
-PURE = 0.8
 
 Row = list[Any]
 
@@ -172,105 +172,65 @@ def travelbench(encode: Callable[[list[str]], np.ndarray]) -> Iterator[Row]:
     yield ["TravelBench", "share of the largest gold category", largest, None, "to compare"]
 
 
-def planted_leaves(taxonomy: Any, rows: dict[str, int], least: int = 100) -> list[str]:
-    """The first leaf of each level-2 category (or level-1 leaf) with enough queries in the log."""
-    first: dict[str, str] = {}
-    for node in taxonomy.nodes:
-        if node.is_leaf and not node.is_other and rows.get(node.node_id, 0) >= least:
-            first.setdefault(".".join(node.node_id.split(".")[:2]), node.node_id)
-    return list(first.values())
-
-
-def plant(encode: Callable[[list[str]], np.ndarray], most: int | None) -> Iterator[Row]:
-    """A hidden leaf in the proposals."""
-    from curation.domain import load_domain
-    from tests.benchmarks import scores as s
-    from tests.benchmarks.corpus import CACHE, sample
-    from tests.benchmarks.truth import build
-
-    corpus, domain = sample(), load_domain("map_travel")
-    log = {"path": str(corpus.log), "text": "query", "time": "ts", "source": "source"}
-    workspace = build(CACHE / "truth", log, ("+annotations",))
-    truth = s.query_truth(corpus.rows(), workspace.table("occurrences").collect()).select("query_id", "leaf")
-    log_rows = _log_rows(workspace).join(truth, on="query_id", how="left", maintain_order="left")
-    counts = dict(log_rows["leaf"].drop_nulls().value_counts().iter_rows())
-    found = 0
-    leaves = list(islice(planted_leaves(domain.taxonomy, counts), most))
-    for leaf in leaves:
-        proposals, place = _hidden(leaf, workspace, domain, log_rows, _remembered(encode))
-        found += place is not None
-        said = f"{counts[leaf]:,} queries, {len(proposals)} proposals"
-        yield ["plant", leaf, "-" if place is None else place + 1, None, said]
-    yield ["plant", f"found with {PURE:.0%} pure evidence, of {len(leaves)}", found / len(leaves), 0.8, ""]
-
-
-def _log_rows(workspace: Any) -> pl.DataFrame:
-    weights = workspace.table("lexical_groups").select("query_id", weight="group_count")
-    columns = ("query_id", "text", "norm", "lang", "first_seen", "last_seen")
-    rows = workspace.table("embeddings").join(workspace.table("queries").select(columns), on="query_id", how="left")
-    return rows.join(weights, on="query_id", how="left").sort("query_id").collect()
-
-
-def _remembered(encode: Callable[[list[str]], np.ndarray], known: dict[str, np.ndarray] = {}) -> Any:  # noqa: B006
-    """An encoder that reads every seed once, however many teachers are fitted on it."""
-
-    def encoded(texts: list[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(new, encode(new), strict=True))
-        return np.array([known[text] for text in texts])
-
-    return encoded
-
-
-def _hidden(leaf: str, workspace: Any, domain: Any, log_rows: pl.DataFrame, encode: Any) -> tuple[list[Any], Any]:
-    """The proposals of a taxonomy without ``leaf``, and the place of the first one whose evidence is of it."""
-    from curation.domain.model import Taxonomy
-    from curation.teachers.embedded.expander import Expansion, expand, looked_at
-    from curation.teachers.embedded.teacher import EmbeddedTeacher
-
-    seeds = workspace.table("seeds").filter(pl.col("primary").is_not_null(), pl.col("primary") != leaf).collect()
-    seeds = seeds.with_columns(pl.col("secondary").list.set_difference([leaf]))
-    table = workspace.table("taxonomy").filter(pl.col("node_id") != leaf).collect()
-    teacher = EmbeddedTeacher.fit(seeds, table, domain, encode, workers=2)
-    vectors = log_rows["vector"].to_numpy()
-    labels = teacher.annotate(log_rows.select("query_id", "text", "norm", "lang"), vectors)
-    rows = log_rows.with_columns(labels["primary"], labels["confidence"], row=pl.int_range(pl.len()))
-    limits = Expansion()
-    seen = looked_at(rows, limits)
-    pool = vectors[seen.join(rows, on="query_id", how="left", maintain_order="left")["row"].to_numpy()]
-    tree = Taxonomy("1", tuple(node for node in domain.taxonomy.nodes if node.node_id != leaf))
-    proposals = expand(seen, pool, seeds, encode(seeds["text"].to_list()), tree, limits)
-    true = dict(rows.select("query_id", "leaf").iter_rows())
-    pure = (
-        place
-        for place, one in enumerate(proposals)
-        if one.kind == "add" and np.mean([true[row.query_id] == leaf for row in one.evidence]) >= PURE
-    )
-    return proposals, next(pure, None)
+_PLANT = (
+    "hidden leaf",
+    "its queries",
+    "added leaves proposed",
+    "pure ones",
+    "raw rows of these",
+    "pure in the control",
+    "raw rows of those",
+    "place of the right one",
+    "below",
+    "found",
+    "annotated again",
+    "changed",
+    "changed elsewhere",
+    "recall of the accepted leaf",
+    "its precision",
+)
+_ROUNDS = (
+    "round",
+    "version",
+    "leaves",
+    "still hidden",
+    "proposed",
+    "accepted",
+    "annotated again",
+    "leaf accuracy",
+    "distance from the version before",
+    "versions and differences",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks evolution", description=__doc__.split("\n")[0])
-    parts = ("clinc", "travelbench", "plant")
+    parts = ("clinc", "travelbench", "plant", "rounds")
     parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(parts)}")
-    parser.add_argument("--leaves", type=int, help="leaves that are hidden in turn, at most")
+    parser.add_argument("--leaves", type=int, default=10, help="plant: leaves that are hidden in turn")
+    parser.add_argument("--hidden", type=int, default=4, help="rounds: leaves that are hidden at once")
+    parser.add_argument("--no-accept", action="store_true", help="plant: look at the proposals only")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     options = parser.parse_args(arguments)
     if unknown := set(options.part) - set(parts):
         parser.error(f"there is no part {sorted(unknown)[0]!r}: choose of {', '.join(parts)}")
-    encode, rows = _encoder(), []
     for part in options.part or parts:
         if part == "plant":
-            rows += plant(encode, options.leaves)
+            print_table(_PLANT, list(product.plant(options.leaves, not options.no_accept)), as_json=options.json)
+        elif part == "rounds":
+            print_table(_ROUNDS, list(product.rounds(options.hidden)), as_json=options.json)
         elif SHARED.exists():
-            rows += (clinc if part == "clinc" else travelbench)(encode)
+            _print_scores((clinc if part == "clinc" else travelbench)(_encoder()), options.json)
+    return 0
+
+
+def _print_scores(rows: Iterable[Row], as_json: bool) -> None:
     shown = [
         [what, name, value if isinstance(value, (int, str)) else f"{value:.3f}", "" if must is None else must, of]
         for what, name, value, must, of in rows
     ]
-    print_table(["what", "figure", "value", "must", "of"], shown, as_json=options.json)
-    return 0
+    print_table(["what", "figure", "value", "must", "of"], shown, as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from curation.domain import load_domain
-from tests.benchmarks.evolution import TAGS, Noise, noisy_tags, one_to_one, planted_leaves
+from tests.benchmarks.evolution import TAGS, Noise, noisy_tags, one_to_one
 
 
 def test_no_tag_is_a_gold_name():
@@ -33,13 +32,3 @@ def test_one_to_one():
     # Both found categories are mostly a, and only one may stand for it.
     assert one_to_one(["a", "a", "a", "b"], ["x", "x", "y", "y"]) == 0.75
     assert one_to_one(["a", "a"], ["x", "y"]) == 0.5
-
-
-def test_one_leaf_of_each_category_is_hidden():
-    tree = load_domain("map_travel").taxonomy
-    rows = dict.fromkeys(tree.leaves, 100)
-    chosen = planted_leaves(tree, rows)
-    assert len({".".join(leaf.split(".")[:2]) for leaf in chosen}) == len(chosen) == 16
-    assert "discovery.poi_search.constrained_poi_search" in chosen
-    rows["discovery.poi_search.constrained_poi_search"] = 99
-    assert "discovery.poi_search.open_ended_poi_exploration" in planted_leaves(tree, rows)

@@ -31,7 +31,7 @@ def test_every_table_is_there_and_keeps_its_contract(workspace):
     for name, contract in schemas.CONTRACTS.items():
         frame = workspace.table(name).collect()
         contract.schema.validate(frame, cast=False)
-        if name not in ("teacher_calls",):
+        if name not in ("taxonomy_migrations", "teacher_calls"):  # one version, no LLM
             assert frame.height, name
 
 

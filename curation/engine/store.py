@@ -220,7 +220,7 @@ class Store:
                 for table, files in manifest["tables"].items()
                 for file, entry in files.items()
             }
-            present = {str(path.relative_to(data)) for path in data.rglob("*.parquet")}
+            present = {str(path.relative_to(data)) for path in data.rglob("*") if path.is_file()}
             faults += [f"{stage}: {file} is missing" for file in sorted(listed.keys() - present)]
             faults += [f"{stage}: {file} is not in the manifest" for file in sorted(present - listed.keys())]
             faults += [

@@ -1,7 +1,8 @@
-"""The core of a query: what is left of it without words that ask and thank.
+"""The core of a query: what is left of it without words that ask and thank, and without stutters.
 
 *please find hotels in paris* and *hotels in paris thanks* have the same core. Courtesy phrases are taken off both
 ends as long as one is there and something remains; in scripts with spaces a phrase must end where a word does.
+What is said twice in a row counts once (:mod:`curation.algorithms.stutters`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from curation.algorithms.characters import char_classes
 from curation.algorithms.courtesy import COURTESY
 from curation.algorithms.normalise import normalise_one
 from curation.algorithms.shingles import is_cjk
+from curation.algorithms.stutters import squeeze
 
 __all__ = ["Phrases", "core", "core_of", "make_phrases"]
 
@@ -88,9 +91,9 @@ def _courtesy(text, begin, end, back, codes, starts, numbers, ranges):
 
 
 @njit(nogil=True, cache=True)
-def core(text, size, codes, starts, numbers, ranges, known):
-    """``begin, end`` of the core of ``text[:size]``, code points; what follows ``size`` are the fields of Phrases."""
-    begin, end, cut = 0, size, 1
+def _without_courtesy(text, begin, end, codes, starts, numbers, ranges, known):
+    """``begin, end`` of what is left of ``text[begin:end]`` without courtesy."""
+    cut = 1
     while cut and end - begin > 1:
         cut = 0
         if _known(text, begin, end, 0, known):
@@ -102,7 +105,27 @@ def core(text, size, codes, starts, numbers, ranges, known):
     return begin, end
 
 
+@njit(nogil=True, cache=True)
+def core(text, codes, starts, numbers, ranges, known, classes):
+    """``begin, end`` of the core, and whether stutters went, for then it is made in place of the text.
+
+    Courtesy goes first, as *谢谢* is no stutter, and again where a stutter hid it.
+
+    Args:
+        text: int32: code points; overwritten where there are stutters.
+        codes: The first of the fields of Phrases, which follow.
+        classes: As of :func:`~curation.algorithms.characters.char_classes`.
+    """
+    begin, end = _without_courtesy(text, 0, text.size, codes, starts, numbers, ranges, known)
+    size = squeeze(text[begin:end], classes)
+    if size == end - begin:
+        return begin, end, False
+    begin, end = _without_courtesy(text, begin, begin + size, codes, starts, numbers, ranges, known)
+    return begin, end, True
+
+
 def core_of(norm: str, courtesy: tuple[str, ...] = COURTESY) -> str:
     """The core of one normal form: never nothing."""
-    begin, end = core(np.array([ord(char) for char in norm], np.int32), len(norm), *make_phrases(courtesy))
-    return norm[begin:end]
+    text = np.array([ord(char) for char in norm], np.int32)
+    begin, end, _ = core(text, *make_phrases(courtesy), char_classes())
+    return "".join(map(chr, text[begin:end].tolist()))

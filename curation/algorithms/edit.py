@@ -1,8 +1,8 @@
 """Are two texts the same query, mistyped or put politely? The rule that decides after Jaccard similarity.
 
 Shingle similarity alone merges *hotels in suzhou* with *hotels in huzhou*. What separates a slip from another query
-is where the two texts differ, so this rule looks at each difference. Two normal forms are alike when, once courtesy
-words (``please``, ``帮我``, ``谢谢`` ...) are taken off both ends,
+is where the two texts differ, so this rule looks at each difference. Two normal forms are alike when their cores
+(:mod:`curation.algorithms.cores`: without courtesy at the ends, and what is said twice in a row said once)
 
 - they are equal, or
 - one is the other with its first word moved to the end, of at least three words, or
@@ -25,16 +25,15 @@ Distances are those of optimal string alignment (Damerau 1964, with every charac
 
 from __future__ import annotations
 
-import unicodedata
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from curation.algorithms.characters import CJK, DIGIT, LETTER, PARTICLE, SIGN, SPACE, char_class, char_classes
 from curation.algorithms.cores import core_of
 from curation.algorithms.courtesy import COURTESY
-from curation.algorithms.shingles import decode_all, is_cjk
+from curation.algorithms.shingles import decode_all
 
 __all__ = [
     "Room",
@@ -46,13 +45,6 @@ __all__ = [
     "make_rule",
 ]
 
-PARTICLES = "的了吗呢吧啊呀哦嘛么请下个地得着过哪里是有在のはがをにでともへねよかー은는이가을를에도의요"
-TURNING = (
-    "〇零一二两兩三四五六七八九十百千万萬亿億半第不没沒别別无無非未勿莫禁东東西南北中上下前后後左右"
-    "大小新旧舊老内內外男女早晚高低多少进進出去来來回入"
-)
-
-LETTER, CJK, PARTICLE, TURN, DIGIT, SPACE, SIGN = range(7)
 SHORT_INSERT, FIRST_INSERT, SHORT_SWAP, SHORT_SUBSTITUTE, SHORT_ALONE = 4, 6, 4, 5, 8
 SHORT_CJK, EDIT_LENGTH = 8, 8
 MOST_EDITS = 3
@@ -62,7 +54,7 @@ class Rule(NamedTuple):
     """The rule, for the kernels."""
 
     classes: np.ndarray
-    """uint8 per code point of the basic plane: LETTER ... SIGN."""
+    """Of :func:`~curation.algorithms.characters.char_classes`."""
     edits: int
     digits_free: bool
 
@@ -83,34 +75,11 @@ def make_room(longest: int) -> Room:
     return Room(left, right, np.empty((4 * MOST_EDITS + 1, 5), np.int32))
 
 
-@lru_cache(maxsize=1)
-def _classes() -> np.ndarray:
-    """Class of each code point of the basic plane (about 20 ms, made once)."""
-    classes = np.full(0x10000, SIGN, np.uint8)
-    for code in range(0x10000):
-        category = unicodedata.category(chr(code))
-        if category == "Nd":
-            classes[code] = DIGIT
-        elif category[0] in "LMN":
-            classes[code] = CJK if is_cjk.py_func(code) else LETTER
-    classes[[ord(char) for char in TURNING]] = TURN
-    classes[[ord(char) for char in PARTICLES if char not in TURNING]] = PARTICLE
-    classes[ord(" ")] = SPACE
-    return classes
-
-
 def make_rule(edits: int = 2, *, digits_free: bool = False) -> Rule:
     """The rule with at most ``edits`` (0 to 3) edits."""
     if not 0 <= edits <= MOST_EDITS:
         raise ValueError(f"edits must lie between 0 and {MOST_EDITS}, not {edits}")
-    return Rule(_classes(), edits, digits_free)
-
-
-@njit(nogil=True, cache=True)
-def char_class(code, classes):
-    if code < 0x10000:
-        return classes[code]
-    return np.uint8(CJK) if is_cjk(code) else np.uint8(SIGN if code >= 0x1F000 else LETTER)
+    return Rule(char_classes(), edits, digits_free)
 
 
 @njit(nogil=True, cache=True)

@@ -178,7 +178,7 @@ def _group(texts, rule, sets, search, keys, key_starts, table, room, leaders, si
     free = np.empty(np.max(key_starts[1:] - key_starts[:-1]), np.int64)
     met = np.empty(REMEMBERED, np.int64)
     # Arrays are taken out of their tuples once: handing a tuple to a function counts references of all it holds.
-    hashes, data, starts, sizes = sets.hashes, texts.data, texts.starts, texts.sizes
+    hashes, data, starts, cores, sizes = sets.hashes, texts.data, texts.starts, texts.cores, texts.sizes
     edits, classes, digits_free = rule.edits, rule.classes, rule.digits_free
     left, right, stack, pair = room.left, room.right, room.stack, room.pair
     codes, values = room.codes, room.values
@@ -189,7 +189,7 @@ def _group(texts, rule, sets, search, keys, key_starts, table, room, leaders, si
         if row % BLOCK == 0:
             block = key_starts[row], key_starts[min(row + BLOCK, count)]
             if use_rule:
-                read ^= _touch(keys, *block, table, shift, facts, data)
+                read ^= _touch(keys, *block, table, shift, facts, cores)
             else:
                 read ^= _touch(keys, *block, table, shift, facts, hashes)
         begin, end = _ends(facts, row)
@@ -221,7 +221,7 @@ def _group(texts, rule, sets, search, keys, key_starts, table, room, leaders, si
                 tally[1] += 1
                 if use_rule:
                     b, b_end = _ends(facts, other)
-                    if not alike(data, begin, end, b, b_end, edits, classes, digits_free, left, right, stack):
+                    if not alike(cores, begin, end, b, b_end, edits, classes, digits_free, left, right, stack):
                         continue
                     if own == 0:
                         own = shingle_row(data, starts[row], starts[row + 1], codes, values, pair, 0)
@@ -291,5 +291,6 @@ def group(
 # They stand in for what is not asked for, for the kernel's types.
 _NO_FACTS = np.zeros((1, 4), np.uint64)
 _NO_SETS = Sets(np.zeros(1, np.uint32), _NO_FACTS)
-_NO_TEXTS = Texts(np.zeros(1, np.uint8), np.zeros(2, np.int64), np.zeros(1, np.int32), _NO_FACTS)
+_NO_BYTES = np.zeros(1, np.uint8)
+_NO_TEXTS = Texts(_NO_BYTES, np.zeros(2, np.int64), _NO_BYTES, np.zeros(1, np.int32), _NO_FACTS)
 _NO_RULE = Rule(np.zeros(1, np.uint8), 0, False)

@@ -21,18 +21,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from curation.algorithms.edit import (
-    CJK,
-    DIGIT,
-    EDIT_LENGTH,
-    LETTER,
-    PARTICLE,
-    SHORT_CJK,
-    SHORT_SUBSTITUTE,
-    SPACE,
-    char_class,
-    edits_allowed,
-)
+from curation.algorithms.characters import CJK, DIGIT, LETTER, PARTICLE, SPACE, char_class
+from curation.algorithms.edit import EDIT_LENGTH, SHORT_CJK, SHORT_SUBSTITUTE, edits_allowed
 
 __all__ = ["MOST_KEYS", "SUMS", "write_edit_keys"]
 

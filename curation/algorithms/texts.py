@@ -14,7 +14,7 @@ from curation.algorithms.courtesy import COURTESY
 from curation.algorithms.digits import number_hash, number_kinds
 from curation.algorithms.edit import Rule
 from curation.algorithms.neighbours import MOST_KEYS, SUMS, write_edit_keys
-from curation.algorithms.normalise import buffers
+from curation.algorithms.normalise import buffers, decode
 from curation.algorithms.parallel import run_chunks, spans
 from curation.algorithms.shingles import decode_all
 
@@ -31,12 +31,14 @@ class Texts(NamedTuple):
     """uint8: UTF-8 bytes of all rows."""
     starts: np.ndarray
     """int64, n + 1: first byte of each row."""
+    cores: np.ndarray
+    """uint8: as ``data``, but rows with stutters begin with their core there, and are of no use behind it."""
     sizes: np.ndarray
     """int32: characters of each core."""
     facts: np.ndarray
     """uint64[n, 4], together because they are asked for together. BITS: whether the characters of the core with each
     value of 6 lower bits are odd in number. NUMBER: hash of the row's numbers and model names. BEGIN, END: bytes of
-    the core in ``data``.
+    the core in ``cores``.
 
     Cores that are alike by k edits differ in at most k + 1 of BITS: an edit changes one, but a substitution, of which
     there is at most one, two.
@@ -61,9 +63,24 @@ def _bytes(text):
 
 
 @njit(nogil=True, cache=True)
+def _write_core(data, start, end, text, cores):
+    """Write ``text``, some of the characters of ``data[start:end]`` in order, to ``cores[start:]``; its end."""
+    at, to, place = start, start, 0
+    while at < end and place < text.size:
+        code, after = decode(data, at)
+        if code == text[place]:
+            while at < after:
+                cores[to] = data[at]
+                at, to = at + 1, to + 1
+            place += 1
+        at = after
+    return to
+
+
+@njit(nogil=True, cache=True)
 def _read_rows(texts, first, last, longest, phrases, kinds, rule, keys, at, counts):
     # Arrays are taken out of their tuples once: handing a tuple to a function counts references of all it holds.
-    data, starts, sizes, facts = texts.data, texts.starts, texts.sizes, texts.facts
+    data, starts, cores, sizes, facts = texts.data, texts.starts, texts.cores, texts.sizes, texts.facts
     codes, code_starts = phrases.codes, phrases.starts
     phrase_numbers, ranges, known = phrases.numbers, phrases.ranges, phrases.known
     edits, classes, free = rule.edits, rule.classes, rule.digits_free
@@ -71,12 +88,17 @@ def _read_rows(texts, first, last, longest, phrases, kinds, rule, keys, at, coun
     for row in range(first, last):
         size = decode_all(data, starts[row], starts[row + 1], buffer)
         number = number_hash(buffer, size, kinds)
-        begin, end = core(buffer, size, codes, code_starts, phrase_numbers, ranges, known)
-        text = buffer[begin:end]
+        whole = buffer[:size]
+        begin, end, squeezed = core(whole, codes, code_starts, phrase_numbers, ranges, known, classes)
+        text = whole[begin:end]
+        if squeezed:
+            facts[row, BEGIN] = starts[row]
+            facts[row, END] = _write_core(data, starts[row], starts[row + 1], text, cores)
+        else:
+            facts[row, BEGIN] = starts[row] + _bytes(whole[:begin])
+            facts[row, END] = starts[row + 1] - _bytes(whole[end:])
         sizes[row] = text.size
         facts[row, BITS], facts[row, NUMBER] = _bits(text), number
-        facts[row, BEGIN] = starts[row] + _bytes(buffer[:begin])
-        facts[row, END] = starts[row + 1] - _bytes(buffer[end:size])
         after = write_edit_keys(text, number, edits, classes, free, sums, keys, at)
         counts[row] = after - at
         at = after
@@ -104,7 +126,8 @@ def read_texts(
     """
     rows = len(norms)
     data, starts = buffers(norms)
-    texts = Texts(data, starts, np.empty(rows, np.int32), allocate(rows * 4, np.uint64).reshape(rows, 4))
+    facts = allocate(rows * 4, np.uint64).reshape(rows, 4)
+    texts = Texts(data, starts, data.copy(), np.empty(rows, np.int32), facts)
     keys, counts = allocate(rows * MOST_KEYS, np.uint32), np.empty(rows, np.int64)
     kinds = number_kinds() if digits == "content" else np.zeros(0x10000, np.uint8)
     chunks, phrases, lengths = spans(rows, ROWS_PER_CHUNK), make_phrases(courtesy), np.diff(starts)

@@ -42,3 +42,18 @@ def test_the_longest_phrase_goes_first() -> None:
 @pytest.mark.parametrize("text", ["a", "请", "😀", "请 😀"])
 def test_short_texts_and_rare_characters_are_taken(text: str) -> None:
     assert core_of(text, ("请", "😀", "a")) in text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("who who was mozart", "who was mozart"),
+        ("can can you play jazz", "play jazz"),
+        ("please please play play jazz", "play jazz"),
+        ("帮帮我查天气谢谢", "天气"),
+        ("查查天气", "天气"),
+        ("谢谢谢谢", "谢谢"),
+    ],
+)
+def test_stutters_go_with_the_courtesy_behind_them(text: str, left: str) -> None:
+    assert core_of(text) == left

@@ -103,6 +103,39 @@ def test_t6_other_numbers_and_models_are_never_merged(options: dict[str, Any]) -
     assert merged(texts, **options) == {}
 
 
+def test_stutters_are_near_duplicates() -> None:
+    pairs = {
+        "who who was": "who was",
+        "navigate to to the airport": "navigate to the airport",
+        "打开打开空调": "打开空调",
+        "鲁迅迅": "鲁迅",
+    }
+    assert merged([*pairs, *pairs.values()]) == pairs
+
+
+@pytest.mark.parametrize("options", [{}, {"digits": "ignore"}])
+def test_t6_digits_and_words_of_their_own_do_not_stutter(options: dict[str, Any]) -> None:
+    texts = [
+        "11",
+        "1",
+        "g2 g2",
+        "g2",
+        "17 17",
+        "17",
+        "2 2",
+        "2",
+        "看看",
+        "看",
+        "妈妈",
+        "妈",
+        "天天",
+        "天",
+        "慢慢",
+        "慢",
+    ]
+    assert merged(texts, **options) == {}
+
+
 def test_t6_digits_may_be_ignored_on_request() -> None:
     texts = ["open the door of room 14", "open the door of room 15"]
     assert merged(texts) == {}

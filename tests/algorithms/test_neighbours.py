@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curation.algorithms.cores import core_of
 from curation.algorithms.edit import Rule, alike_texts, make_rule
 from curation.algorithms.neighbours import MOST_KEYS, SUMS, write_edit_keys
 from curation.algorithms.shingles import shingle_hash
@@ -14,6 +15,8 @@ RULE = make_rule(1)
 
 
 def keys(text: str, rule: Rule = RULE, number: int = 0) -> set[int]:
+    """Keys of the core of a text that has no courtesy."""
+    text = core_of(text, ())
     codes, out = np.array([ord(char) for char in text], np.int32), np.full(MOST_KEYS + 2, 7, np.uint32)
     rules = rule.edits, rule.classes, rule.digits_free
     end = write_edit_keys(codes, np.uint32(number), *rules, np.empty(SUMS, np.uint64), out, 1)

@@ -8,6 +8,7 @@ import pytest
 from curation.engine.recipe import Recipe
 from curation.engine.session import Session
 from curation.engine.workspace import Workspace
+from curation.errors import CurationError
 from tests.small_log import RECIPE, write_workspace
 from tests.teachers.llm.answering import answering
 
@@ -80,3 +81,21 @@ def test_a_run_that_lost_its_labels_asks_nothing_again(built):
     assert len(server.sent) == asked
     assert workspace.table("annotations").collect().equals(before)
     assert workspace.table("teacher_calls").select(pl.len()).collect().item() == asked
+
+
+@pytest.mark.parametrize("teacher", ["llm", "cascade"])
+def test_a_model_that_labels_nothing_stops_the_run_with_its_reason(tmp_path, monkeypatch, teacher):
+    folder = write_workspace(tmp_path / "w")
+    with answering(monkeypatch, labels=lambda data: {"labels": []}) as server:
+        recipe(folder, server)
+        text = (folder / "recipe.yaml").read_text().replace("teacher: cascade", f"teacher: {teacher}")
+        (folder / "recipe.yaml").write_text(text)
+        loaded = Recipe.load(folder)
+        with (
+            pytest.raises(
+                CurationError, match=r"could not label \d+ of \d+ queries; mostly: .*left it out"
+            ) as caught,
+            Session(loaded, select=["+annotations"]) as session,
+        ):
+            session.run()
+    assert "llm.sqlite" in caught.value.hint

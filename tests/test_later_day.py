@@ -81,11 +81,25 @@ def test_a_trace_tells_of_a_representative_of_the_earlier_day(days):
     groups = second.table("lexical_groups").collect()
     gone = groups.filter(~pl.col("kept"), pl.col("query_id") == pl.col("representative_id"))["query_id"][0]
     told = CliRunner().invoke(app, ["trace", str(gone), str(second.root)])
-    assert told.exit_code == 0 and f"merged into {gone} of the earlier workspace" in told.output
+    assert told.exit_code == 0 and f"of the earlier workspace: `curate trace {gone} " in told.output
 
 
 @pytest.mark.parametrize("line", ["earlier: ../nowhere", "earlier: ."])
 def test_an_earlier_workspace_that_is_none_is_a_sentence_with_its_line(tmp_path, line):
     write_workspace(tmp_path, RECIPE + line + "\n")
     with pytest.raises(CurationError, match=r"recipe.yaml, line 4: .*workspace"):
+        Recipe.load(tmp_path)
+
+
+def test_an_earlier_workspace_that_is_not_built_is_named_with_what_to_type(tmp_path):
+    write_workspace(tmp_path / "monday")
+    write_workspace(tmp_path / "tuesday", RECIPE + "earlier: ../monday\n")
+    with pytest.raises(CurationError, match="monday is not built as a whole") as caught:
+        build(tmp_path / "tuesday")
+    assert f"curate run {tmp_path / 'monday'}" in caught.value.hint
+
+
+def test_two_earlier_workspaces_are_a_sentence(tmp_path):
+    write_workspace(tmp_path, RECIPE + "earlier: [a, b]\n")
+    with pytest.raises(CurationError, match=r"line 4: earlier = .* is the path of one workspace"):
         Recipe.load(tmp_path)

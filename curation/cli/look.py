@@ -135,6 +135,23 @@ def trace(
     _print_trace(workspace, found)
 
 
+def _earlier_text(workspace: Any, query_id: int) -> str:
+    """Where an earlier day keeps a query, looked for from the workspace backwards."""
+    from curation.engine.recipe import Recipe
+    from curation.engine.workspace import Workspace
+
+    seen = {workspace.root}
+    place = Recipe.load(workspace.root).earlier
+    while place is not None and place.resolve() not in seen:
+        seen.add(place.resolve())
+        before = Workspace(place)
+        kept = before.table("queries").filter(query_id=query_id).collect()["text"]
+        if len(kept) and before.table("lexical_groups").filter(query_id=query_id).collect()["kept"].item():
+            return f"“{escape(kept.item())}” of the earlier workspace: `curate trace {query_id} {place}`"
+        place = Recipe.load(place).earlier
+    return "of an earlier workspace"
+
+
 def _print_trace(workspace: Any, found: Any) -> None:
     import polars as pl
 
@@ -149,7 +166,7 @@ def _print_trace(workspace: Any, found: Any) -> None:
         else:
             text = queries.filter(pl.col("query_id") == representative).collect()["text"]
             known = own != representative and len(text)
-            other = f"“{escape(text.item())}”" if known else "of the earlier workspace"
+            other = f"“{escape(text.item())}”" if known else _earlier_text(workspace, representative)
             stands = f"merged into {representative} {other} (similarity {row['similarity']:.3f})"
         console.print(f"{level.removesuffix('_groups'):<10} {stands}", highlight=False, soft_wrap=True)
     for candidate in found.candidates:

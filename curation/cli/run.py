@@ -94,8 +94,15 @@ def _closing(workspace: Any, document: dict[str, Any]) -> None:
         metrics = workspace.manifest("candidate_pool")["metrics"]
         rows = workspace.rows("candidate_pool")
         asked = int(metrics["asked"][0])
-        short = "" if rows >= asked else f" of {asked:,} asked for: the log has no more"
+        short = "" if rows >= asked else f" of {asked:,} asked for: no more rows came so far"
         console.print(f"[bold]{rows:,} candidates[/]{short} in {workspace.root}", highlight=False, soft_wrap=True)
+    failed = workspace.manifest("annotations")["account"]["failed"] if "annotations" in document["tables"] else 0
+    if failed:
+        console.print(
+            f"[red]{failed:,} queries have no label[/]: `curate show annotations --where 'error is not null'`",
+            highlight=False,
+            soft_wrap=True,
+        )
     shown = "candidate_pool" if "candidate_pool" in document["tables"] else next(iter(document["tables"]))
     console.print(f"Look: `curate show {shown}`, `curate report`, `duckdb catalogue.duckdb`", highlight=False)
 
@@ -105,7 +112,7 @@ def _funnel(workspace: Any) -> Any:
     from curation.report.funnel import funnel_rows
 
     columns = {"rows_in": "in", "kept": "kept", "merged": "merged", "rejected": "rejected", "failed": "failed"}
-    columns |= {"added": "added", "weight_out": "raw rows"}
+    columns |= {"added": "added", "weight_earlier": "to earlier", "weight_out": "raw rows"}
     rows = funnel_rows(workspace)
     shown = [name for name in columns if any(row[name] for row in rows)]
     cells = [[row["stage"], *(row[name] or "" for name in shown), duration(row["seconds"])] for row in rows]

@@ -190,7 +190,8 @@ def _look_at_endpoint(recipe: Any, stages: Iterable[Any], say: Any) -> None:
         return
     known = models is None or settings.model in models
     there = "" if known else f"; it does not list that model, but {', '.join(sorted(models or ())[:5]) or 'none'}"
-    say("LLM", known, f"{settings.model} at {settings.base_url} answers, for {', '.join(users)}{there}")
+    tried = "" if settings.key_env is None else "; whether it takes the key shows with the first request"
+    say("LLM", known, f"{settings.model} at {settings.base_url} answers, for {', '.join(users)}{there or tried}")
 
 
 def _available_memory() -> int | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from curation.engine.stage import Params, Stage
 from curation.errors import CurationError
@@ -72,6 +72,14 @@ class _Head(BaseModel):
     log: LogSource
     domain: str = Field("map_travel", description="a shipped domain or a directory with domain files")
     earlier: Path | None = Field(None, description="workspace of an earlier day; relative to the recipe")
+
+    @field_validator("earlier", mode="before")
+    @classmethod
+    def _one_workspace(cls, value: Any) -> Any:
+        if value is not None and not isinstance(value, str | Path):
+            raise ValueError("it is the path of one workspace; that one may name a still earlier one itself")
+        return value
+
     seed: int = Field(20251224, ge=0, description="seed of every random choice")
     run: RunOptions = RunOptions()
 
@@ -272,4 +280,6 @@ def _validate(model: type[BaseModel], document: Any, prefix: tuple[str, ...], li
             raise CurationError(f"{where}: unknown key {name!r}", hint) from None
         if fault["type"] == "missing":
             raise CurationError(f"{where}: {name!r} is missing", "Add it to the recipe.") from None
-        raise CurationError(f"{where}: {name} = {fault['input']!r} is wrong: {fault['msg']}") from None
+        told = fault["msg"].removeprefix("Value error, ")
+        given = "" if isinstance(fault["input"], Mapping) else f" = {fault['input']!r}"
+        raise CurationError(f"{where}: {name or 'the recipe'}{given} is wrong: {told}") from None

@@ -89,7 +89,13 @@ class Session:
             return None
         before = Workspace(self.recipe.earlier)
         tables = {table for stage in self.graph.stages.values() for table in stage.earlier}
-        return {table: _input_table(*before.place(table)) for table in sorted(tables)}
+        try:
+            return {table: _input_table(*before.place(table)) for table in sorted(tables)}
+        except CurationError as error:
+            raise CurationError(
+                f"the earlier workspace {self.recipe.earlier} is not built as a whole: {error.message}",
+                f"Type `curate run {self.recipe.earlier}` first, or take `earlier` out of the recipe.",
+            ) from None
 
     @cached_property
     def _log_hashes(self) -> dict[str, str]:

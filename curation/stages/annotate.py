@@ -154,6 +154,10 @@ def _teachers(
 def _label(ctx: Context, part: Part, annotator: Relabeller, ids: pl.Series) -> None:
     rows = _rows(ctx, ids)
     labels = annotator.annotate(rows.select("query_id", "text", "norm", "lang"), rows["vector"].to_numpy())
+    if ctx.params.teacher == "llm":
+        from curation.teachers.llm.of_run import check_failed
+
+        check_failed(ctx, labels)
     part.write("annotations", labels)
     weight, done = rows["weight"], labels["error"].is_null()
     part.account(

@@ -71,7 +71,7 @@ def cascade_of_run(
     """
     from curation.teachers.embedded.student import Student
     from curation.teachers.fitting import fitted_teacher
-    from curation.teachers.llm.of_run import annotator_of_run
+    from curation.teachers.llm.of_run import annotator_of_run, check_failed
     from curation.teachers.taught import lesson_of_run, taught_by_log
 
     encode, rows, own, theirs = lesson_of_run(ctx)
@@ -80,5 +80,6 @@ def cascade_of_run(
     plan = cascade_plan(ctx, ctx.rows("embeddings"))
     good = np.flatnonzero(np.isfinite(theirs).all(axis=1))
     found = cascade(rows[good], theirs[good], fit, llm, plan)
+    check_failed(ctx, found.labelled)
     labeller = Student.taught(found.labeller, rows, theirs, own) if taught_by_log(ctx) else found.labeller
     return CascadeAnnotator(found, labeller)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import schemas
 from curation.engine.stage import Ask, Context
+from curation.errors import CurationError
 from curation.taxonomy.lineage import Lineage
 from curation.taxonomy.seeds import carried
 from curation.teachers.base import CONSTRAINTS
@@ -32,6 +33,7 @@ __all__ = [
     "annotator_of_run",
     "ask_for_written",
     "ask_of_run",
+    "check_failed",
     "current_lineage",
     "current_taxonomy",
     "scorer_of_run",
@@ -105,6 +107,23 @@ def scorer_of_run(ctx: Context, client: Asker, scale: Scale, on_progress: Progre
     section = ctx.shared.get("difficulty", ctx.params)
     model = ctx.shared["llm"].model
     return LlmScorer(client, model, ctx.domain, scale, rows=section.rows_per_request, on_progress=on_progress)
+
+
+def check_failed(ctx: Context, labels: pl.DataFrame) -> None:
+    """Stop where an LLM could not label more of the rows than the recipe bears; its answers are kept.
+
+    Raises:
+        CurationError: With the commonest reason.
+    """
+    settings, reasons = ctx.shared["llm"], labels["error"].drop_nulls()
+    if len(reasons) <= max(3, settings.max_failed_share * labels.height):
+        return
+    commonest = reasons.value_counts().sort(["count", "error"], descending=[True, False]).row(0)[0]
+    raise CurationError(
+        f"{settings.model} could not label {len(reasons):,} of {labels.height:,} queries; mostly: {commonest[:300]}",
+        "Its answers are kept, so that a further run pays for none twice. To go on with what there is, raise "
+        f"llm.max_failed_share; to ask again, change the settings of llm, or remove {ctx.cache / 'llm.sqlite'}.",
+    )
 
 
 class Nobody:

@@ -17,9 +17,15 @@ __all__ = ["decisions_text", "seeds_text", "summary"]
 
 _HEAD = """\
 # Proposals for version {version} of the taxonomy. After `decision:` write accept, reject or edit; nothing is later.
-# With edit, take the # away before a field and change it. Changes of your own may stand beside them, e.g.
+# With edit, take the # away before a field and change it. Changes of your own may stand beside them:
+#   - {{op: add, parent: some.node, name: new_leaf, description: What belongs here., examples: [a query]}}
+#   - {{op: rename, node: some.node, name: new_name}}
+#   - {{op: describe, node: some.node, description: What belongs here.}}
+#   - {{op: examples, node: some.leaf, add: [a query], drop: [another]}}
 #   - {{op: move, node: some.node, parent: other.node}}
-# (the operations are add, drop, rename, move, merge, split, describe, examples).
+#   - {{op: merge, nodes: [some.leaf, some.other_leaf], into: some.third_leaf}}
+#   - {{op: split, node: some.leaf, parts: [{{name: a, description: This.}}, {{name: b, description: That.}}]}}
+#   - {{op: drop, node: some.leaf}}          # its rows go to the Other of its parent
 # Then: curate review DIR --check, and curate review DIR --apply.
 """
 _SHOWN = 5

@@ -75,3 +75,11 @@ def test_seeds_are_added_under_the_columns_that_are_there():
     more = seeds_text(mine, queries("rain?", "sun?"))
     assert more == "primary,text\nweather,rain?\n,sun?\n"
     assert seeds_text(more, queries("rain?", "sun?")) == more
+
+
+def test_the_operations_that_the_head_shows_are_read_as_they_stand(tmp_path):
+    shown = [line[1:].strip() for line in decisions_text("", "1", {}).splitlines() if "{op:" in line]
+    path = tmp_path / "decisions.yaml"
+    path.write_text("\n".join(shown) + "\n", encoding="utf-8")
+    kinds = [entry.what.op for entry in read_decisions(path, {})]
+    assert sorted(kinds) == sorted(["add", "rename", "describe", "examples", "move", "merge", "split", "drop"])

@@ -101,14 +101,6 @@ class FakeContext:
         frame = self._earlier[table].lazy()
         return frame if columns is None else frame.select(columns)
 
-    def earlier_files(self, table: str) -> list[Path]:
-        assert self.scratch is not None
-        if self._earlier is None:
-            return []
-        path = self.scratch / f"earlier-{table}.parquet"
-        self._earlier[table].write_parquet(path)
-        return [path]
-
     def earlier_companion(self, table: str, name: str) -> Path | None:
         return None if self._earlier is None else self._earlier_companions.get(name)
 

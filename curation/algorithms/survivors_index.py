@@ -32,7 +32,7 @@ FILE_NAME = "survivors.faiss"
 """What the file is called that lies beside the table `survivors`."""
 
 FLAT_ROWS = 200_000
-"""Up to so many rows a search compares with all of them: some 20 ms a query in 256 dimensions."""
+"""Up to so many rows a search compares with all of them."""
 
 _ADD = 65_536  # rows brought to unit length and added at a time
 _HINT = "Run the semantic stage again to write it anew."

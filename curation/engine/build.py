@@ -250,9 +250,6 @@ class BuildContext:
         path = self._earlier[table].directory / name
         return path if path.exists() else None
 
-    def earlier_files(self, table: str) -> list[Path]:
-        return list(self._earlier[table].files) if self.earlier(table) is not None else []
-
     def progress(self, done: int, total: int, note: str = "") -> None:
         self._on_progress(done, total, note)
 

@@ -138,9 +138,6 @@ class Context(Protocol):
     def earlier(self, table: str, columns: list[str] | None = None) -> pl.LazyFrame | None:
         """A table of the earlier workspace that the recipe names; None when it names none. See ``Stage.earlier``."""
 
-    def earlier_files(self, table: str) -> list[Path]:
-        """The Parquet files of a table of the earlier workspace, in order; none when the recipe names none."""
-
     def rows(self, table: str) -> int:
         """Number of rows of an input table, from its manifest."""
 

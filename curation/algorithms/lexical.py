@@ -1,7 +1,8 @@
 """The lexical level: which strings are near-duplicates, and who represents them.
 
 Two normal forms are similar when their shingle sets have a Jaccard similarity of at least ``jaccard``, they hold the
-same numbers and model names, and they differ by no more than a slip, courtesy or stutter (:mod:`curation.algorithms.edit`).
+same numbers and model names, and they differ by no more than a slip, courtesy or stutter
+(:mod:`curation.algorithms.edit`).
 Candidate pairs share a key: what a few edits leave of both (:mod:`curation.algorithms.neighbours`) or, where Jaccard
 similarity alone decides, a band of their MinHash signatures. Each candidate is verified, none is believed.
 """

@@ -3,10 +3,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from curation.algorithms import products
-from curation.algorithms.projections import _candidates, _earlier_lanes, kept_rows, nearest_kept
+from curation.algorithms.projections import kept_rows, nearest_kept
 from curation.algorithms.signs import sketch
 from curation.algorithms.vectors import FIXED, to_fixed
 from tests.algorithms.clouds import clouds
@@ -29,39 +28,6 @@ def test_threads_see_the_same_rows_beyond_one_leaf():
     sides = np.flatnonzero(one), np.flatnonzero(~one)
     first, second = (nearest_kept(rows, marks, least, *sides, workers=w) for w in (1, 4))
     assert np.array_equal(first, second)
-
-
-@pytest.mark.parametrize("threshold", [0.6, 0.92])
-def test_candidates_agree_in_enough_signs_and_in_no_earlier_band(threshold):
-    rows = to_fixed(clouds(12_000, 48, seed=3))
-    marks = sketch(rows, threshold, seed=0)
-    words = np.ascontiguousarray(marks.codes[:100, :16].T)
-    mask, last = (1 << marks.bits) - 1, len(marks.columns) - 1
-    keys = marks.columns.T & mask
-    met_any, found_any = 0, 0
-    for band in (0, 3, last):
-        for i in range(100, 400):
-            near = np.empty(100, np.int32)
-            count = _candidates(
-                marks.codes[i],
-                words,
-                marks.codes[:100],
-                100,
-                _earlier_lanes(band),
-                np.uint64(mask * 0x0001_0001_0001_0001),
-                marks.most_different,
-                np.empty(100, np.int32),
-                near,
-            )
-            differ = np.bitwise_count(marks.codes[i, :16] ^ marks.codes[:100, :16]).astype(int)
-            close = differ.sum(axis=1) <= marks.most_different[1]
-            if (differ[:, :8].sum(axis=1) > marks.most_different[0]).all():
-                close[:] = False
-            met = (keys[i, :band] == keys[:100, :band]).any(axis=1)
-            assert near[:count].tolist() == np.flatnonzero(close & ~met).tolist()
-            met_any, found_any = met_any + (close & met).sum(), found_any + count
-    assert met_any > 100 and found_any > 100
-    assert threshold == 0.92 or last > 64  # bands beyond the signs that are counted
 
 
 def test_sides_of_very_different_size_are_searched_with_shorter_keys():

@@ -55,8 +55,11 @@ def main(arguments: list[str] | None = None) -> None:
     samples = {"synthetic": synthetic_vectors(50_000, options.dim, seed=3)}
     if options.workspace:
         samples["real"] = real_vectors(options.workspace, 50_000)
-    rows_ = [[name, len(vectors), *removal_recall(vectors)] for name, vectors in samples.items()]
-    print_table(["sample", "rows", "recall of exact removals", "exact removals", "in excess"], rows_, options.json)
+    found = []
+    for name, vectors in samples.items():
+        recall, exact, excess = removal_recall(vectors)
+        found.append([name, len(vectors), f"{recall:.5f}", exact, excess])
+    print_table(["sample", "rows", "recall of exact removals", "exact removals", "in excess"], found, options.json)
 
 
 if __name__ == "__main__":

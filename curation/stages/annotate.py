@@ -12,7 +12,8 @@ of and a random audit sample; those rows have its labels.
 
 Metrics: ``examples``, labelled seeds and taxonomy examples it was fitted on; ``left_out_...``, how it did on them,
 each predicted without itself; ``least_familiar``, the mean cosine to the nearest examples under which a query goes to
-Other; ``student_agreement``, of a student with its teacher, on rows that it was not taught; ``annotated_again``, rows
+Other; ``student_agreement``, of a student with its teacher, on rows that it was not taught, and
+``student_alone_agreement`` without those it asks about (``student_asks``, their share); ``annotated_again``, rows
 that the last change of the taxonomy touched.
 
 Beyond some hundred thousand rows a linear student labels, see :mod:`curation.teachers.embedded.student`.
@@ -79,6 +80,12 @@ class AnnotateParams(Params):
         110_000,
         ge=100,
         description="embedded: rows of the log that a student is taught on, a tenth of them held out to measure it",
+    )
+    student_asks: float = Field(
+        0.08,
+        ge=0,
+        le=1,
+        description="embedded: share of the rows that a student asks its teacher about, those it is least sure of",
     )
     rows_per_request: int = Field(8, ge=1, le=64, description="llm: queries in one request at most")
     examples_per_leaf: int = Field(1, ge=0, description="llm: labelled seeds of every leaf shown in each request")

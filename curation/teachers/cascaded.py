@@ -74,12 +74,13 @@ def cascade_of_run(
     from curation.teachers.llm.of_run import annotator_of_run, check_failed
     from curation.teachers.taught import lesson_of_run, taught_by_log
 
-    encode, rows, own, theirs = lesson_of_run(ctx)
+    encode, lesson = lesson_of_run(ctx)
     llm = annotator_of_run(ctx, client, encode, lineage, version, on_progress=on_progress)
     fit = partial(fitted_teacher, ctx, encode, lineage, version)
-    plan = cascade_plan(ctx, ctx.rows("embeddings"))
-    good = np.flatnonzero(np.isfinite(theirs).all(axis=1))
-    found = cascade(rows[good], theirs[good], fit, llm, plan)
+    plan, params = cascade_plan(ctx, ctx.rows("embeddings")), ctx.params
+    good = lesson.only(np.asarray(np.isfinite(lesson.theirs).all(axis=1)))
+    found = cascade(good.rows, good.theirs, fit, llm, plan)
     check_failed(ctx, found.labelled)
-    labeller = Student.taught(found.labeller, rows, theirs, own) if taught_by_log(ctx) else found.labeller
-    return CascadeAnnotator(found, labeller)
+    if not taught_by_log(ctx):
+        return CascadeAnnotator(found, found.labeller)
+    return CascadeAnnotator(found, Student.taught(found.labeller, lesson, encode, params.student_asks))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from curation.engine.stage import Context
 from curation.teachers.fitting import Encode, encoder_of_run, fitted_teacher
@@ -14,6 +12,7 @@ from curation.teachers.fitting import Encode, encoder_of_run, fitted_teacher
 if TYPE_CHECKING:
     from curation.taxonomy.lineage import Lineage
     from curation.teachers.embedded.labelling import Labeller
+    from curation.teachers.embedded.student import Lesson
 
 __all__ = ["labeller_of_run", "lesson_of_run", "taught_by_log"]
 
@@ -25,13 +24,19 @@ def taught_by_log(ctx: Context) -> bool:
     rows than a lesson needs are labelled by the teacher.
     """
     from curation.teachers.embedded.student import HELD_OUT
+
+    wanted = ctx.params.student == "always" or (ctx.params.student == "auto" and _better_encoder(ctx) is not None)
+    return wanted and ctx.scan("embeddings", ["query_id"]).select(pl.len()).collect().item() > HELD_OUT
+
+
+def _better_encoder(ctx: Context) -> str | None:
+    """Name of the encoder that the teacher reads with; None where the table `embeddings` is of it."""
     from curation.teachers.encoders import resolve_encoder
 
     embed = ctx.shared["embed"]
     kept = ctx.scan("lexical_groups", ["kept"]).filter("kept").select(pl.len()).collect().item()
-    cheaper = resolve_encoder(embed, kept) != resolve_encoder(embed, 0)
-    rows = ctx.scan("embeddings", ["query_id"]).select(pl.len()).collect().item()
-    return rows > HELD_OUT and (ctx.params.student == "always" or (ctx.params.student == "auto" and cheaper))
+    better = resolve_encoder(embed, 0)
+    return better if better != resolve_encoder(embed, kept) else None
 
 
 def labeller_of_run(ctx: Context, lineage: Lineage | None = None, version: str | None = None) -> Labeller:
@@ -47,22 +52,18 @@ def labeller_of_run(ctx: Context, lineage: Lineage | None = None, version: str |
         return fitted_teacher(ctx, None, lineage, version)
     from curation.teachers.embedded.student import Student
 
-    encode, rows, own, theirs = lesson_of_run(ctx)
-    return Student.taught(fitted_teacher(ctx, encode, lineage, version), rows, theirs, own)
+    encode, lesson = lesson_of_run(ctx)
+    teacher = fitted_teacher(ctx, encode, lineage, version)
+    return Student.taught(teacher, lesson, encode, ctx.params.student_asks)
 
 
-def lesson_of_run(ctx: Context) -> tuple[Encode, pl.DataFrame, NDArray[np.float32], NDArray[np.float32]]:
-    """Rows of the log that a student is taught on, or that an LLM may be asked about.
+def lesson_of_run(ctx: Context) -> tuple[Encode, Lesson]:
+    """Rows of the log that a student is taught on, or that an LLM may be asked about, and the teacher's encoder.
 
-    ``ctx`` is of the stage `annotate`.
-
-    Returns:
-        The encoder of the teacher; ``query_id``, ``text``, ``norm`` and ``lang`` of n rows, by id; float32[n, d],
-        their vectors in the table `embeddings`; float32[n, e], those of the teacher's encoder, the same where no
-        student is taught.
+    ``ctx`` is of the stage `annotate`. Where no student is taught the two kinds of vectors are the same.
     """
-    from curation.teachers.embedded.student import lesson_places
-    from curation.teachers.encoders import load_encoder, resolve_encoder
+    from curation.teachers.embedded.student import Lesson, lesson_places
+    from curation.teachers.encoders import load_encoder
 
     weights = (
         ctx.scan("lexical_groups", ["query_id", "group_count"])
@@ -70,7 +71,8 @@ def lesson_of_run(ctx: Context) -> tuple[Encode, pl.DataFrame, NDArray[np.float3
         .sort("query_id")
         .collect()
     )
-    chosen = weights[lesson_places(weights["group_count"].to_numpy(), ctx.params.lesson)].select("query_id").lazy()
+    places, typical = lesson_places(weights["group_count"].to_numpy(), ctx.params.lesson)
+    chosen = weights[places].select("query_id").lazy()
     rows = (
         ctx.scan("queries", ["query_id", "text", "norm", "lang"])
         .join(chosen, on="query_id", how="semi")
@@ -79,10 +81,12 @@ def lesson_of_run(ctx: Context) -> tuple[Encode, pl.DataFrame, NDArray[np.float3
         .collect()
     )
     own = rows["vector"].to_numpy()
-    if not taught_by_log(ctx):
-        return encoder_of_run(ctx), rows.drop("vector"), own, own
-    encode = load_encoder(resolve_encoder(ctx.shared["embed"], 0), ctx.workers).encode
-    return encode, rows.drop("vector"), own, encode(rows["text"].to_list())
+    rows = rows.drop("vector")
+    better = _better_encoder(ctx) if taught_by_log(ctx) else None
+    if better is None:
+        return encoder_of_run(ctx), Lesson(rows, typical, own, own)
+    encode = load_encoder(better, ctx.workers).encode
+    return encode, Lesson(rows, typical, encode(rows["text"].to_list()), own)
 
 
 def _vectors(ctx: Context, chosen: pl.LazyFrame) -> pl.LazyFrame:

@@ -84,20 +84,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=float, default=1e6, help="raw rows of the log")
     parser.add_argument("--lesson", type=float, default=110_000, help="rows the student is taught on")
     parser.add_argument("--measured", type=float, default=100_000, help="other rows it is measured on")
+    parser.add_argument("--asks", type=float, default=0.08, help="share that the student asks its teacher about")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     options = parser.parse_args(arguments)
-    from curation.teachers.embedded.student import Student, lesson_places
+    from curation.teachers.embedded.student import Lesson, Student, lesson_places
     from curation.teachers.encoders import STATIC, USE, load_encoder
 
     rows, truth, taxonomy = _rows(make_corpus(int(options.rows), "A"), int(options.rows))
-    taught = lesson_places(rows["weight"].to_numpy(), int(options.lesson))
+    taught, typical = lesson_places(rows["weight"].to_numpy(), int(options.lesson))
     rest = np.setdiff1d(np.arange(rows.height), taught)[: int(options.measured)]
     lesson, measured = rows[taught], rows[rest]
     use, static = load_encoder(USE), load_encoder(STATIC)
     teacher = _teacher(use.encode, taxonomy)
     with spend() as learning:
         texts = lesson["text"].to_list()
-        student = Student.taught(teacher, lesson, use.encode(texts), static.encode(texts))
+        lesson_of_log = Lesson(lesson, typical, use.encode(texts), static.encode(texts))
+        student = Student.taught(teacher, lesson_of_log, use.encode, options.asks)
     texts = measured["text"].to_list()
     cost = {}
     with spend() as cost["better encoder"]:

@@ -29,10 +29,16 @@ def test_a_student_labels_where_the_vectors_are_the_cheaper_ones(domain, asked, 
     assert labels["error"].null_count() == rows
 
 
-def test_rows_beyond_the_lesson_are_the_students(domain, asked):  # noqa: F811
-    labels = run(domain, tables(domain, MANY), params={"student": "auto", "lesson": 100}).out("annotations")
-    counts = dict(labels.group_by("teacher").len().iter_rows())
-    assert counts == {"embedded": 100, "embedded-student": 12}
+@pytest.mark.parametrize("asks", [0, 0.08, 1])
+def test_rows_beyond_the_lesson_are_the_students_but_for_those_it_asks_about(domain, asked, asks):  # noqa: F811
+    ctx = run(domain, tables(domain, MANY), params={"student": "auto", "lesson": 100, "student_asks": asks})
+    counts = dict(ctx.out("annotations").group_by("teacher").len().iter_rows())
+    assert sum(counts.values()) == 112
+    assert counts["embedded"] >= 100  # those of the lesson
+    if asks == 0:
+        assert counts["embedded-student"] == 12
+    if asks == 1:  # the least sure row held out is the only one not asked about
+        assert counts["embedded"] > 105
 
 
 def test_t10_parts_change_nothing(domain, asked, monkeypatch):  # noqa: F811

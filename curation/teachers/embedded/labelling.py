@@ -89,11 +89,13 @@ class Labeller(ABC):
         good = self.usable(vectors)
         rows = queries.filter(good)
         labels = self.labels(rows, self.judge(rows, vectors[good]))
-        bad = queries.filter(~good)
-        errors = pl.Series(["the query has no usable vector"] * bad.height, dtype=pl.String)
-        lost = failed(bad, errors, self.name, self.version).select(ANNOTATIONS.names()).cast(ANNOTATIONS)
-        both = pl.concat([labels, lost])
+        both = pl.concat([labels, self.lost(queries.filter(~good))])
         return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
+
+    def lost(self, queries: pl.DataFrame) -> pl.DataFrame:
+        """Rows of `annotations` for queries whose vectors are not usable."""
+        errors = pl.Series(["the query has no usable vector"] * queries.height, dtype=pl.String)
+        return failed(queries, errors, self.name, self.version).select(ANNOTATIONS.names()).cast(ANNOTATIONS)
 
     def usable(self, vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Which of float32[n, d] vectors have a direction; :class:`CurationError` where d is not the seeds'."""

@@ -9,6 +9,7 @@ student's label. Rows of the lesson keep the teacher's labels.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +24,13 @@ from curation.teachers.embedded.linear import LOGISTIC, SOFTMAX, Head, Linear, f
 from curation.teachers.embedded.ngrams import Ngrams, fit_ngrams
 from curation.teachers.embedded.ridge import Logistic, fit_logistic, logit, softmax
 
-__all__ = ["HELD_OUT", "Student", "lesson_places"]
+__all__ = ["HELD_OUT", "Lesson", "Student", "lesson_places"]
 
 Floats = NDArray[np.float32]
+Encode = Callable[[list[str]], Floats]
 
 HELD_OUT = 10
-"""Every tenth row of a lesson is not learnt from."""
+"""One row of so many of a lesson is not learnt from."""
 
 _LEAST_ROWS = 3
 _MOST_NGRAMS = 1 << 17
@@ -36,52 +38,104 @@ _BLOCK = 8192
 _OLDEST = pl.CompatLevel.oldest()
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """Rows of a log that a student is taught on; two or more.
+
+    Attributes:
+        rows: ``query_id``, ``text``, ``norm`` and ``lang``.
+        typical: bool[n], which rows stand for the rows of the log that are not in the lesson; some do.
+        theirs: float32[n, d], vectors that the teacher reads.
+        own: float32[n, e], vectors of the same rows as the student will be given them.
+    """
+
+    rows: pl.DataFrame
+    typical: NDArray[np.bool_]
+    theirs: Floats
+    own: Floats
+
+    def only(self, good: NDArray[np.bool_]) -> Lesson:
+        """The rows with ``good``."""
+        return Lesson(self.rows.filter(good), self.typical[good], self.theirs[good], self.own[good])
+
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which rows are not learnt from: typical ones, evenly spread, one of `HELD_OUT` of all as far as they go."""
+        places = np.flatnonzero(self.typical)
+        wanted = max(1, min(len(self.typical) // HELD_OUT, len(places) // 2))
+        out = np.zeros(len(self.typical), bool)
+        out[places[np.linspace(0, len(places), wanted, endpoint=False).astype(np.int64)]] = True
+        return out
+
+
 class Student(Labeller):
     """A :class:`Labeller`; make one with :meth:`taught`."""
 
     name = "embedded-student"
 
-    def __init__(self, teacher: Labeller, model: _Model, lesson: pl.DataFrame, width: int) -> None:
+    def __init__(self, teacher: Labeller, model: _Model, labelled: pl.DataFrame, width: int) -> None:
         super().__init__(teacher.leaves, teacher.version, teacher.choice, teacher._recogniser, width)
         self.least_familiar, self.measures = teacher.least_familiar, list(teacher.measures)
-        self._model, self._lesson = model, lesson
+        self._teacher, self._model, self._labelled = teacher, model, labelled
+        self._encode: Encode | None = None
+        self._least_margin = 0.0
 
     @classmethod
-    def taught(cls, teacher: Labeller, rows: pl.DataFrame, theirs: Floats, own: Floats) -> Student:
+    def taught(cls, teacher: Labeller, lesson: Lesson, encode: Encode | None = None, asks: float = 0.0) -> Student:
         """A student that has had its lesson.
 
         Args:
             teacher: Judges the lesson.
-            rows: The lesson: ``query_id``, ``text``, ``norm`` and ``lang``; two rows or more.
-            theirs: float32[n, d], vectors that the teacher reads.
-            own: float32[n, e], vectors of the same rows as the student will be given them.
+            lesson: What it is taught on.
+            encode: Texts to vectors that the teacher reads; not used where both vectors of the lesson are the same.
+            asks: Share of rows that the student, once taught, asks its teacher about, as far as the rows held out
+                tell; the same for a row whatever stands beside it.
 
         Some 60 CPU-seconds for 100,000 rows. The same for any number of threads.
         """
         from threadpoolctl import threadpool_limits
 
-        good = teacher.usable(theirs) & np.isfinite(own).all(axis=1)
-        rows, theirs, own = rows.filter(good), theirs[good], own[good]
-        verdicts = teacher.judge(rows, theirs)
-        held_out = np.arange(len(own)) % HELD_OUT == HELD_OUT - 1
+        same = lesson.theirs is lesson.own
+        lesson = lesson.only(teacher.usable(lesson.theirs) & np.isfinite(lesson.own).all(axis=1))
+        verdicts = teacher.judge(lesson.rows, lesson.theirs)
+        held_out = lesson.held_out()
         learnt, tested = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-        norms = _norms(rows)
+        norms = _norms(lesson.rows)
         with threadpool_limits(limits=1):
-            model = _learn(teacher.leaves, own[learnt], norms.take(pa.array(learnt)), verdicts.rows(learnt))
-            student = cls(teacher, model, teacher.labels(rows, verdicts), own.shape[1])
-            student._examine(rows[tested], own[tested], verdicts.rows(tested))
+            model = _learn(teacher.leaves, lesson.own[learnt], norms.take(pa.array(learnt)), verdicts.rows(learnt))
+            student = cls(teacher, model, teacher.labels(lesson.rows, verdicts), lesson.own.shape[1])
+            student._examine(lesson.rows[tested], lesson.own[tested], verdicts.rows(tested), asks)
+        student._encode = None if same else encode
         return student
 
     def annotate(self, queries: pl.DataFrame, vectors: Floats) -> pl.DataFrame:
         """See :meth:`curation.teachers.base.Annotator.annotate`."""
-        new = ~queries["query_id"].is_in(self._lesson["query_id"].implode())
-        labels = super().annotate(queries.filter(new), vectors[new.to_numpy()])
-        known = queries.select("query_id").join(self._lesson, on="query_id")
-        both = pl.concat([labels, known])
-        return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
+        known = queries["query_id"].is_in(self._labelled["query_id"].implode()).to_numpy()
+        good = self.usable(vectors)
+        new = good & ~known
+        rows = queries.filter(new)
+        verdicts, margin = self._judge(rows, vectors[new])
+        asks = margin < self._least_margin
+        parts = [
+            self.labels(rows.filter(~asks), verdicts.rows(np.flatnonzero(~asks))),
+            self.lost(queries.filter(~good & ~known)),
+            queries.filter(known).select("query_id").join(self._labelled, on="query_id"),
+        ]
+        if asks.any():
+            parts.append(self._asked(rows.filter(asks), vectors[new][asks]))
+        return queries.select("query_id").join(pl.concat(parts), on="query_id", how="left", maintain_order="left")
+
+    def _asked(self, rows: pl.DataFrame, vectors: Floats) -> pl.DataFrame:
+        """What the teacher says of rows."""
+        if self._encode is not None:
+            vectors = self._encode(rows["text"].to_list())
+        return self._teacher.annotate(rows, vectors)
 
     def judge(self, rows: pl.DataFrame, vectors: Floats) -> Verdicts:
-        """See :meth:`Labeller.judge`; on one thread."""
+        """See :meth:`Labeller.judge`; what the student thinks itself, on one thread."""
+        return self._judge(rows, vectors)[0]
+
+    def _judge(self, rows: pl.DataFrame, vectors: Floats) -> tuple[Verdicts, Floats]:
+        """Verdicts, and float32[n]: how much likelier the primary node is than the next one."""
         from threadpoolctl import threadpool_limits
 
         norms = _norms(rows)
@@ -90,25 +144,31 @@ class Student(Labeller):
                 self._model.judge(vectors[at : at + _BLOCK], norms.slice(at, _BLOCK))
                 for at in range(0, max(len(vectors), 1), _BLOCK)
             ]
-        return Verdicts(
-            primary=pl.concat([block.primary for block in blocks]),
+        verdicts = Verdicts(
+            primary=pl.concat([block.primary for block, _ in blocks]),
             **{
-                name: np.concatenate([getattr(block, name) for block in blocks])
+                name: np.concatenate([getattr(block, name) for block, _ in blocks])
                 for name in ("leaves", "confidence", "present", "unsolvable", "reason")
             },
         )
+        return verdicts, np.concatenate([margin for _, margin in blocks])
 
-    def _examine(self, rows: pl.DataFrame, vectors: Floats, theirs: Verdicts) -> None:
-        """Measure agreement on rows held out, and fit the confidence to what the teacher would bet."""
-        said = self.judge(rows, vectors)
+    def _examine(self, rows: pl.DataFrame, vectors: Floats, theirs: Verdicts, asks: float) -> None:
+        """On rows held out measure agreement, and fit the confidence and the margin under which it asks."""
+        said, margin = self._judge(rows, vectors)
         same = (said.primary == theirs.primary).to_numpy()
         tops = [verdicts.primary.str.split(".").list.first() for verdicts in (said, theirs)]
         bets = _bets(said, theirs, self.leaves, same)
         self._model = self._model.with_certainty(fit_logistic(logit(said.confidence), bets))
+        if asks:
+            self._least_margin = float(np.quantile(margin, asks, method="lower"))
+        asked = margin < self._least_margin
         self.measures += [
             ("student_examined", len(same), "rows"),
-            ("student_agreement", float(same.mean()), "share"),
-            ("student_agreement_level1", float((tops[0] == tops[1]).to_numpy().mean()), "share"),
+            ("student_alone_agreement", float(same.mean()), "share"),
+            ("student_agreement", float((same | asked).mean()), "share"),
+            ("student_agreement_level1", float(((tops[0] == tops[1]).to_numpy() | asked).mean()), "share"),
+            ("student_asks", float(asked.mean()), "share"),
         ]
 
 
@@ -128,7 +188,7 @@ class _Model:
     def with_certainty(self, certainty: Logistic | None) -> _Model:
         return _Model(self.linear, self.ngrams, self.labels, self.columns, self.level1, certainty)
 
-    def judge(self, vectors: Floats, norms: pa.LargeStringArray) -> Verdicts:
+    def judge(self, vectors: Floats, norms: pa.LargeStringArray) -> tuple[Verdicts, Floats]:
         n, n_leaves = len(self.labels), len(self.columns)
         scores = self.linear.scores(vectors, self.ngrams.transform(norms))
         label, present, unsolvable, reason = np.split(scores, [n, n + n_leaves, n + n_leaves + 1], axis=1)
@@ -139,7 +199,9 @@ class _Model:
         leaves = np.where(self.columns >= 0, shares[:, self.columns], np.float32(0))
         present = _logistic(present)
         here = self.columns[None, :] == best[:, None]
-        return Verdicts(
+        rest = shares.copy()
+        rest[at, best] = 0
+        verdicts = Verdicts(
             primary=pl.Series(self.labels, dtype=pl.String).gather(best),
             leaves=leaves,
             confidence=top if self.certainty is None else self.certainty(logit(top)),
@@ -147,6 +209,7 @@ class _Model:
             unsolvable=_logistic(unsolvable[:, 0]),
             reason=reason.argmax(axis=1),
         )
+        return verdicts, top - rest.max(axis=1)
 
 
 def _learn(leaves: list[str], vectors: Floats, norms: pa.LargeStringArray, verdicts: Verdicts) -> _Model:
@@ -193,16 +256,20 @@ def _norms(rows: pl.DataFrame) -> pa.LargeStringArray:
     return rows["norm"].to_arrow(compat_level=_OLDEST).cast(pa.large_string())
 
 
-def lesson_places(weight: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Places of the rows of a lesson, ascending: the heaviest for one half, spread evenly over the others for one.
+def lesson_places(weight: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Rows of a lesson: the heaviest for one half, spread evenly over the others for one.
 
     Args:
         weight: int[n], raw rows behind each row, in the order of query ids, which is as good as chance.
         size: Rows wanted; all where there are no more.
+
+    Returns:
+        int64[.], their places, ascending; bool[.], which of them are of the half that stands for the others.
     """
     if len(weight) <= size:
-        return np.arange(len(weight))
+        return np.arange(len(weight)), np.ones(len(weight), bool)
     order = np.argsort(-weight, kind="stable")
     heavy, others = order[: size // 2], np.sort(order[size // 2 :])
     spread = others[np.linspace(0, len(others), size - len(heavy), endpoint=False).astype(np.int64)]
-    return np.sort(np.concatenate([heavy, spread]))
+    places = np.sort(np.concatenate([heavy, spread]))
+    return places, np.isin(places, spread)

@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,14 @@ def build_tokeniser(model: bytes) -> Any:
     return tokeniser
 
 
+def _rows_with(unit: int, rows: list[list[int]]) -> list[int]:
+    """Which rows have a unit."""
+    flat = np.fromiter(chain.from_iterable(rows), np.int64)
+    found = np.flatnonzero(flat == unit)
+    ends = np.cumsum([len(row) for row in rows])
+    return [int(i) for i in np.unique(np.searchsorted(ends, found, side="right"))]
+
+
 @dataclass(frozen=True)
 class Branch:
     """One convolution: `order` units, `left` of them before the centre; matrices as (in, out)."""
@@ -182,18 +191,20 @@ class UseModel:
         Of a text longer than `MAX_UNITS` only the start is kept.
         """
         encodings = self.tokeniser.encode_batch_fast(texts, add_special_tokens=False)
-        rows: list[list[int]] = []
-        for text, encoding in zip(texts, encodings, strict=True):
-            ids = encoding.ids
-            if UNKNOWN in ids:
-                # One unknown unit per character, as the network was trained; the tokeniser fuses runs of them.
-                slow = self.tokeniser.encode(text, add_special_tokens=False)
-                runs = zip(slow.ids, slow.tokens, strict=True)
-                ids = [i for unit, token in runs for i in ([unit] * len(token) if unit == UNKNOWN else [unit])]
-            rows.append([BEGIN, *(ids[:MAX_UNITS] or [UNKNOWN]), END])
+        rows = [encoding.ids for encoding in encodings]
+        for i in _rows_with(UNKNOWN, rows):
+            # One unknown unit per character, as the network was trained; the tokeniser fuses runs of them.
+            slow = self.tokeniser.encode(texts[i], add_special_tokens=False)
+            runs = zip(slow.ids, slow.tokens, strict=True)
+            rows[i] = [u for unit, token in runs for u in ([unit] * len(token) if unit == UNKNOWN else [unit])]
+        rows = [row[:MAX_UNITS] or [UNKNOWN] for row in rows]
         starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) for row in rows], out=starts[1:])
-        flat = np.fromiter((i for row in rows for i in row), np.int64, count=int(starts[-1]))
+        np.cumsum([len(row) + 2 for row in rows], out=starts[1:])
+        flat = np.empty(int(starts[-1]), np.int64)
+        flat[starts[:-1]], flat[starts[1:] - 1] = BEGIN, END
+        text = np.ones(len(flat), bool)
+        text[starts[:-1]] = text[starts[1:] - 1] = False
+        flat[text] = np.fromiter(chain.from_iterable(rows), np.int64, len(flat) - 2 * len(rows))
         return flat, starts
 
     def vectors_of(self, pieces: np.ndarray) -> np.ndarray:

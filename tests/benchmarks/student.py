@@ -121,6 +121,8 @@ def main(arguments: list[str] | None = None) -> int:
     table.append(["student", "CPU-s of the lesson, encoding included", f"{learning.cost.cpu:.0f}", lesson.height])
     for name, spent in cost.items():
         table.append([name, "rows a CPU-second", f"{len(rest) / spent.cost.cpu:,.0f}", len(rest)])
+    both = cost["static encoder"].cost.cpu + cost["student"].cost.cpu
+    table.append(["static encoder and student", "rows a CPU-second", f"{len(rest) / both:,.0f}", len(rest)])
     print_table(["what", "score", "value", "of"], table, as_json=options.json)
     return 0
 

@@ -103,3 +103,19 @@ def test_two_earlier_workspaces_are_a_sentence(tmp_path):
     write_workspace(tmp_path, RECIPE + "earlier: [a, b]\n")
     with pytest.raises(CurationError, match=r"line 4: earlier = .* is the path of one workspace"):
         Recipe.load(tmp_path)
+
+
+def test_earlier_workspaces_that_go_round_in_a_circle_are_a_sentence(tmp_path):
+    for day, before in (("monday", "../wednesday"), ("tuesday", "../monday"), ("wednesday", "../tuesday")):
+        write_workspace(tmp_path / day, RECIPE + f"earlier: {before}\n")
+    with pytest.raises(
+        CurationError, match=r"line 4: the earlier workspaces go round in a circle: .*monday"
+    ) as caught:
+        Recipe.load(tmp_path / "monday")
+    assert "Take the line" in caught.value.hint
+
+
+def test_an_earlier_workspace_whose_recipe_is_damaged_ends_the_chain(tmp_path):
+    write_workspace(tmp_path / "monday", "log: [\n")
+    root = write_workspace(tmp_path / "tuesday", RECIPE + "earlier: ../monday\n")
+    assert Recipe.load(root).earlier == tmp_path / "monday"

@@ -210,7 +210,27 @@ def _earlier(path: Path, lines: _Lines, root: Path) -> Path:
         raise CurationError(f"{lines.where(('earlier',))}: there is no workspace at {path}", hint)
     if path.resolve() == root:
         raise CurationError(f"{lines.where(('earlier',))}: a workspace cannot be its own earlier one", hint)
+    chain = [path.resolve()]
+    while (before := _named_earlier(chain[-1])) is not None and before not in chain:
+        if before == root:
+            steps = " -> ".join(map(str, [root, *chain, root]))
+            raise CurationError(
+                f"{lines.where(('earlier',))}: the earlier workspaces go round in a circle: {steps}",
+                "Take the line `earlier` out of the recipe of the first day.",
+            )
+        chain.append(before)
     return path
+
+
+def _named_earlier(root: Path) -> Path | None:
+    """The workspace that the recipe in a workspace names as earlier; None where there is none to be read."""
+    if not (root / RECIPE_NAME).is_file():
+        return None
+    try:
+        named = _parse_yaml(root / RECIPE_NAME).get("earlier")
+    except CurationError:
+        return None
+    return _absolute(Path(named), root).resolve() if isinstance(named, str) else None
 
 
 def _absolute(path: Path, root: Path) -> Path:

@@ -1,6 +1,6 @@
 """The semantic level in one bucket: cost by size, and its removals against exact ones.
 
-``python -m tests.benchmarks semantic --rows 1e5 --rows 1e6 [--workspace out]``
+``python -m tests.benchmarks semantic --rows 1e5 --rows 1e6 [--method faiss-ivf] [--workspace out]``
 """
 
 from __future__ import annotations
@@ -40,18 +40,21 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks semantic", description=__doc__)
     parser.add_argument("--rows", type=float, action="append", help="size of the bucket; may be repeated")
     parser.add_argument("--dim", type=int, default=256)
+    methods = ["projections", "products", "faiss", "faiss-ivf"]
+    parser.add_argument("--method", choices=methods, action="append", help="may be repeated; projections by default")
     parser.add_argument("--workspace", type=Path, help="take real vectors for the comparison with exact too")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    _removed(synthetic_vectors(5_000, options.dim), "projections")  # compile
     table = []
-    for rows in options.rows or [1e5]:
-        vectors = synthetic_vectors(int(rows), options.dim)
-        with spend() as spent:
-            removed = _removed(vectors, "projections")
-        cost = spent.cost
-        table.append([int(rows), cost.cpu, cost.wall, cost.memory / 1e9, int(removed.sum())])
-    print_table(["rows", "CPU s", "wall s", "peak GB", "removed"], table, options.json)
+    for method in options.method or methods[:1]:
+        _removed(synthetic_vectors(5_000, options.dim), method)  # compile
+        for rows in options.rows or [1e5]:
+            vectors = synthetic_vectors(int(rows), options.dim)
+            with spend() as spent:
+                removed = _removed(vectors, method)
+            cost = spent.cost
+            table.append([method, int(rows), cost.cpu, cost.wall, cost.memory / 1e9, int(removed.sum())])
+    print_table(["method", "rows", "CPU s", "wall s", "peak GB so far", "removed"], table, options.json)
     samples = {"synthetic": synthetic_vectors(50_000, options.dim, seed=3)}
     if options.workspace:
         samples["real"] = real_vectors(options.workspace, 50_000)

@@ -109,6 +109,9 @@ class Planner:
         """
         try:
             current = self._translated(operation)
+            idle = self._editor.idle(current)
+            if idle is not None:
+                raise CurationError(f"{operation.op}: {idle}", "Change it, or take the entry out.")
             self._editor.do(current)
         except CurationError as error:
             self._editor = edited(self._base, self.operations)
@@ -158,7 +161,7 @@ def read_decisions(
     for index in range(len(entries)):
         line = entries.line(index)
         if entries.has(index, "op"):
-            found.append(Given(index, line, entries.read(index, ops.ANY_OPERATION)))
+            found.append(Given(index, line, entries.read(index, ops.AnyOperation)))
             continue
         decision: Decision = entries.read(index, Decision)
         key = decision.proposal
@@ -187,8 +190,36 @@ def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Pro
             raise entries.error(
                 f"a proposal to {proposal.kind} has no {name}", index, name, hint=f"It can change: {what}."
             )
-    if decision.decision == "edit" and not decision.edits:
-        raise entries.error("edit changes nothing", index, "decision", hint=f"Add one of {', '.join(allowed)}.")
+    if decision.decision == "edit" and not _differing(decision, proposal):
+        what = f"Change one of {', '.join(allowed)}, or write `accept`." if allowed else "Write `accept`."
+        raise entries.error("edit changes nothing", index, "decision", hint=what)
+    if decision.decision in ("accept", None) and (changed := _differing(decision, proposal)):
+        said = "accept takes a proposal as it is" if decision.decision else "nothing is decided"
+        raise entries.error(
+            f"{said}, and this entry changes {', '.join(changed)}",
+            index,
+            changed[0],
+            hint="Write `decision: edit` to change it, or take these fields out.",
+        )
+
+
+def _differing(decision: Decision, proposal: Proposal) -> list[str]:
+    """The fields of a decision that say anything else than the proposal does."""
+    if not decision.edits:
+        return []
+    try:
+        plain = operation_of(proposal)
+    except CurationError:  # what the proposal lacks, an edit may give
+        return list(decision.edits)
+    found = []
+    for name, value in decision.edits.items():
+        try:
+            same = operation_of(proposal, {name: value}) == plain
+        except CurationError:  # told with its reason when it is carried out
+            same = False
+        if not same:
+            found.append(name)
+    return found
 
 
 def operation_of(

@@ -9,9 +9,9 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from curation.errors import CurationError
 
@@ -31,6 +31,7 @@ class Entries:
 
     def __init__(self, path: Path, text: str | None = None) -> None:
         self.path = path
+        self._adapters: dict[int, TypeAdapter[Any]] = {}
         self._root = _parse(path, text)
         if not isinstance(self._root, list):
             raise CurationError(f"{path}: the file must be a list of entries, each begun with `- `")
@@ -60,29 +61,32 @@ class Entries:
         """Whether an entry has a key."""
         return key in self._root[index]
 
-    def read(self, index: int, model: Any) -> Any:
-        """An entry as a ``model``, a pydantic class or adapter."""
+    def read(self, index: int, kind: Any) -> Any:
+        """An entry as ``kind``: a pydantic class, or a type of any sort made of such."""
         from curation.domain.document import plain
 
-        validate = model.validate_python if isinstance(model, TypeAdapter) else model.model_validate
+        if id(kind) not in self._adapters:
+            self._adapters[id(kind)] = TypeAdapter(kind)
         try:
-            return validate(plain(self._root[index]))
+            return self._adapters[id(kind)].validate_python(plain(self._root[index]))
         except ValidationError as error:
-            raise self._sentence(index, model, error) from None
+            raise self._sentence(index, kind, error) from None
 
-    def _sentence(self, index: int, model: Any, error: ValidationError) -> CurationError:
-        fault = error.errors()[0]
+    def _sentence(self, index: int, kind: Any, error: ValidationError) -> CurationError:
+        faults = error.errors()
+        # A misspelt key is missing under its right name too; the misspelling says more.
+        fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
         location = (index, *fault["loc"])
         named = [step for step in fault["loc"] if isinstance(step, str)]
         name = named[-1] if named else "the entry"
         if fault["type"] == "extra_forbidden":
-            fields = getattr(model, "model_fields", {}) if len(named) == 1 else {}
-            known = [field.alias or key for key, field in fields.items()]
+            known = _keys(kind, fault["loc"][:-1])
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else known and f"The keys are {', '.join(known)}."
-            return self.error(f"unknown key {name!r}", *location, hint=hint or None)
+            asked = f"Did you mean {near[0]!r}? " if near else ""
+            return self.error(f"unknown key {name!r}", *location, hint=f"{asked}The keys are {', '.join(known)}.")
         if fault["type"] == "missing":
-            return self.error(f"there is no {name!r}", *location)
+            known = _keys(kind, fault["loc"][:-1])
+            return self.error(f"there is no {name!r}", *location, hint=f"The keys are {', '.join(known)}.")
         if fault["type"] == "union_tag_invalid":
             tags = fault["ctx"]["expected_tags"].replace("'", "")
             return self.error(
@@ -94,6 +98,22 @@ class Entries:
         if fault["type"] == "string_type" and isinstance(fault["input"], int | float | bool):
             said = "YAML does not read it as text; put it in quotes"
         return self.error(f"{name} = {fault['input']!r}: {said}", *location)
+
+
+def _keys(kind: Any, steps: tuple[int | str, ...]) -> list[str]:
+    """The keys of the model that `steps`, as pydantic counts them, lead to in a value of type `kind`."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if not steps:
+            return [field.alias or name for name, field in kind.model_fields.items()]
+        named = {field.alias or name: field for name, field in kind.model_fields.items()}
+        return _keys(named[str(steps[0])].annotation, steps[1:])
+    inner = [part for part in get_args(kind) if part is not type(None) and part is not Ellipsis]
+    if get_origin(kind) is tuple:
+        return _keys(inner[0], steps[1:])
+    if get_origin(kind) is not Annotated and len(inner) > 1:  # a union whose members are told apart by a word
+        (kind,) = (part for part in inner if part.model_fields["op"].default == steps[0])
+        return _keys(kind, steps[1:])
+    return _keys(inner[0], steps)
 
 
 def _parse(path: Path, text: str | None) -> Any:

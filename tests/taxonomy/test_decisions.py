@@ -80,6 +80,23 @@ def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
         ('- proposal: "000000000000"\n  decision: accept\n', 1, "there is no proposal '000000000000'"),
         ('- proposal: "{add}"\n  decision: maybe\n', 2, "decision = 'maybe'"),
         ('- proposal: "{add}"\n  decison: accept\n', 2, "unknown key 'decison'\nDid you mean 'decision'"),
+        ('- proposal: "{add}"\n  decision: accept\n  name: wait\n', 3, "accept takes .* this entry changes name"),
+        ('- proposal: "{add}"\n  decision:\n  name: wait\n', 3, "nothing is decided, and this entry changes name"),
+        ('- proposal: "{add}"\n  decision: edit\n  name: pause\n', 2, "edit changes nothing"),
+        ("- op: rename\n  node: music\n  name: music\n", 1, "rename: music has that name already"),
+        ('- proposal: "{rename}"\n  decision: edit\n  name: music\n', 1, "rename: music has that name already"),
+        ("- op: move\n  node: music.play\n  parent: music\n", 1, "move: music.play is below music already"),
+        ("- op: describe\n  node: weather\n  description: All of weather.\n", 1, "is described so already"),
+        ("- op: examples\n  node: weather\n", 1, "has these examples already"),
+        ("- op: rename\n  node: wether\n  name: a\n", 1, "rename wether: there is no node"),
+        ("- op: rename\n  node: a\n  naem: b\n", 3, "unknown key 'naem'\nDid you mean 'name'. The keys are op, "),
+        ("- op: drop\n  node: a\n  why: b\n", 3, "unknown key 'why'\nThe keys are op, node"),
+        ("- op: drop\n", 1, "there is no 'node'\nThe keys are op, node"),
+        (
+            "- op: split\n  node: weather\n  parts:\n  - {{name: a, descripton: b}}\n  - {{name: b}}\n",
+            4,
+            "unknown key 'descripton'\nDid you mean 'description'. The keys are name, description, examples",
+        ),
         ('- proposal: "{add}"\n  decision: edit\n', 2, "edit changes nothing"),
         ('- proposal: "{add}"\n  decision: edit\n  name: a.b\n', 1, r"name = 'a\.b'"),
         ('- proposal: "{add}"\n  decision: edit\n  name: play\n', 1, "music has a category 'play' already"),
@@ -96,6 +113,11 @@ def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
 def test_mistakes_are_told_with_their_line(tmp_path, text, line, said):
     with pytest.raises(CurationError, match=rf"decisions\.yaml, line {line}: .*{said}"):
         plan(tmp_path, text)
+
+
+def test_fields_that_say_what_the_proposal_says_may_stand_beside_accept(tmp_path):
+    found = plan(tmp_path, '- proposal: "{add}"\n  decision: accept\n  name: pause\n  description: Wait.\n')
+    assert found.operations == [operation_of(ADD)]
 
 
 def test_no_file_decides_nothing(tmp_path):

@@ -68,13 +68,15 @@ def queries(*texts):
 
 def test_seeds_are_added_under_the_columns_that_are_there():
     new = seeds_text("", queries("hello, you", 'say "hi"', "两\n行"))
-    rows = list(csv.DictReader(io.StringIO(new)))
+    assert new.startswith("\ufeff")  # else Excel takes Chinese for something else
+    rows = list(csv.DictReader(io.StringIO(new[1:])))
     assert [row["text"] for row in rows] == ["hello, you", 'say "hi"', "两\n行"]
     assert set(rows[0]) == {"text", "lang", "tags", "primary", "secondary", "reason", "labelled_by"}
     mine = "primary,text\nweather,rain?"
     more = seeds_text(mine, queries("rain?", "sun?"))
     assert more == "primary,text\nweather,rain?\n,sun?\n"
     assert seeds_text(more, queries("rain?", "sun?")) == more
+    assert seeds_text("note\ttext\n\train?\n", queries("rain?", "a;b")) == "note\ttext\n\train?\n\ta;b\n"
 
 
 def test_the_operations_that_the_head_shows_are_read_as_they_stand(tmp_path):

@@ -137,6 +137,8 @@ def _state(desk: Review) -> None:
 
 def _behind(desk: Review) -> None:
     _say(f"The tables are of another version than {desk.current.name}: curate run {desk.root}")
+    if desk.lost:
+        _say(f"They know of {', '.join(desk.lost)} too, which is not in {desk.versions_file} (any more).")
 
 
 def _write(desk: Review) -> None:

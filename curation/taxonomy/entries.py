@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import fcntl
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,20 +123,44 @@ def _parse(path: Path, text: str | None) -> Any:
     from curation.taxonomy.quick_entries import load_entries
 
     try:
-        root = load_entries(path.read_text(encoding="utf-8-sig") if text is None else text)
+        if text is None:
+            text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        root = load_entries(text)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:
-        raise CurationError(f"{path}: byte {error.start} is not UTF-8", "Save the file as UTF-8.") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise CurationError(f"{path}, line {line}: not UTF-8", "Save the file as UTF-8.") from None
     except OSError as error:
         raise CurationError(f"{path} cannot be read: {error.strerror}") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise CurationError(f"{place}: not valid YAML: {(error.problem or str(error)).splitlines()[0]}") from None
+        what = (error.problem or str(error)).splitlines()[0]
+        hint = _slip(text or "", mark.line) if mark else None
+        raise CurationError(f"{place}: not valid YAML: {what}", hint) from None
     except YAMLError as error:
         raise CurationError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     return [] if root is None else root
+
+
+_SLIPS = {
+    re.compile(r"[ ]*(?:- )?(?:\{ *)?\w+："): "has a full-width colon; write `:` and a space",
+    re.compile(r"[ ]*- ?\{.*，\s*\w+:"): "has a full-width comma; write `, `",
+    re.compile(r"[ ]*(?:- )?[a-z_]+:[^\s:]"): "needs a space after the colon",
+    re.compile(r" *\t"): "is indented by a tab; use spaces",
+}
+"""Slips of the hand that YAML itself tells of in words for programmers, and often at the next line."""
+
+
+def _slip(text: str, line: int) -> str | None:
+    """What is probably wrong in the line (from 0) at which YAML stopped, or one of the two before it."""
+    lines = text.split("\n")
+    for at in range(min(line, len(lines) - 1), max(line - 3, -1), -1):
+        for form, said in _SLIPS.items():
+            if form.match(lines[at]):
+                return f"Line {at + 1} {said}."
+    return None
 
 
 def replace_text(path: Path, text: str) -> None:

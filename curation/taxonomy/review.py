@@ -17,6 +17,7 @@ import polars as pl
 from curation.errors import CurationError
 from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
+from curation.taxonomy.consequences import Dropped, dropped, rows_again
 from curation.taxonomy.convergence import convergence
 from curation.taxonomy.decisions import Plan, plan_of, read_decisions
 from curation.taxonomy.document import taxonomy_text
@@ -30,31 +31,7 @@ if TYPE_CHECKING:
     from curation.domain.model import Taxonomy
     from curation.engine.workspace import Workspace
 
-__all__ = ["Dropped", "Preview", "Review", "locked"]
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """What goes with a node that is dropped.
-
-    Attributes:
-        node_id: The node, as the current version calls it.
-        leaves: The leaves that go with it, itself for a leaf.
-        rows: Annotated rows whose label falls to another leaf without being annotated again.
-        to: What they fall to.
-    """
-
-    node_id: str
-    leaves: tuple[str, ...]
-    rows: int
-    to: str
-
-    def __str__(self) -> str:
-        """A sentence for a person."""
-        many = "1 leaf" if len(self.leaves) == 1 else f"{len(self.leaves)} leaves"
-        below = "" if self.leaves == (self.node_id,) else f" with all below it, {many}"
-        falls = "1 row falls" if self.rows == 1 else f"{self.rows:,} rows fall"
-        return f"{self.node_id} is dropped{below}: {falls} to {self.to} and will not be annotated again."
+__all__ = ["Preview", "Review", "locked"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +131,13 @@ class Review:
         table = self._table("taxonomy")
         return table is not None and self.current.name not in table.filter("is_current")["version"].unique()
 
+    @property
+    def lost(self) -> list[str]:
+        """Versions that the published tables have and the versions file has not: somebody took them out of it."""
+        table = self._table("taxonomy")
+        known = [] if table is None else table["version"].unique(maintain_order=True).to_list()
+        return [name for name in known if name not in self.history.versions]
+
     @cached_property
     def unlabelled(self) -> pl.DataFrame:
         """Queries proposed for labelling that nobody labelled yet: rows of `seeds`."""
@@ -238,7 +222,9 @@ class Review:
         made = history.add(self._record(plan))
         assert made is not None
         changes = compare(history, self.current.name, made.name)
-        return Preview(plan, made, changes, self._again(made), self._dropped(made), seal)
+        rows = self._annotations
+        again, falls = rows_again(made, rows), dropped(made, self.current.taxonomy, rows)
+        return Preview(plan, made, changes, again, falls, seal)
 
     def _seal(self) -> str:
         digest = hashlib.sha256(self.current.name.encode())
@@ -248,32 +234,10 @@ class Review:
         digest.update("".join(sorted(self.proposals)).encode())
         return digest.hexdigest()[:16]
 
-    def _again(self, version: Version) -> int:
-        """Rows of the published annotations whose labels the version makes again."""
+    @property
+    def _annotations(self) -> pl.LazyFrame | None:
         run = self.workspace.store.run()
-        if not run or "annotations" not in run["tables"]:
-            return 0
-        leaves = [leaf for leaf, fate in version.carried.items() if fate.again]
-        rows = self.workspace.table("annotations")
-        touched = pl.col("primary").is_in(leaves) | pl.col("secondary").list.set_intersection(leaves).list.len().gt(0)
-        return int(rows.filter(touched).select(pl.len()).collect().item())
-
-    def _dropped(self, version: Version) -> list[Dropped]:
-        """What goes with the nodes that a version drops, rows as in the published annotations."""
-        run = self.workspace.store.run()
-        counts: dict[str, int] = {}
-        if version.dropped and run and "annotations" in run["tables"]:
-            labels = self.workspace.table("annotations").group_by("primary").agg(pl.len()).collect()
-            counts = dict(labels.drop_nulls().iter_rows())
-        found = []
-        for node_id, went in version.dropped.items():
-            stay = [leaf for leaf in went if not version.carried[leaf].again]
-            to = sorted({str(version.carried[leaf].becomes) for leaf in stay})
-            leaves = tuple(leaf for leaf in went if not self.current.taxonomy.node(leaf).is_other)
-            rows = sum(counts.get(leaf, 0) for leaf in stay)
-            if went:
-                found.append(Dropped(node_id, leaves, rows, " and ".join(to) or "no leaf"))
-        return found
+        return self.workspace.table("annotations") if run and "annotations" in run["tables"] else None
 
     def _record(self, plan: Plan, **more: Any) -> Record:
         """The record of a plan; ``more`` fields of it: who, from what file."""

@@ -120,6 +120,16 @@ def test_what_goes_with_a_dropped_node_is_told(root):
     assert "0 rows will be annotated again." in said
 
 
+def test_versions_that_are_gone_from_the_file_are_told(root):
+    workspace(root, recipe="log: {path: log}\ndomain: domain\n")
+    (root / "review").mkdir(exist_ok=True)
+    (root / "review" / "decisions.yaml").write_text("- {op: drop, node: weather}\n")
+    review(root, "--apply")
+    workspace(root, versions="review/versions.yaml")
+    (root / "review" / "versions.yaml").write_text("")
+    assert "They know of 2 too, which is not in" in review(root)
+
+
 def test_applying_again_says_what_is_next(root):
     with pytest.raises(CurationError, match=r"there is no .*decisions\.yaml\nType: curate review .* --file"):
         review(root, "--apply")

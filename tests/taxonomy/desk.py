@@ -86,6 +86,7 @@ def workspace(
     rows: pl.DataFrame | None = None,
     recipe: str = RECIPE,
     queries: list[str] | None = None,
+    versions: str | None = None,
 ) -> Path:
     """Publish a run on ``root`` and return it."""
     (root / "domain").mkdir(parents=True, exist_ok=True)
@@ -99,7 +100,12 @@ def workspace(
     (annotations() if rows is None else rows).write_parquet(given / "annotations.parquet")
     _queries(queries or []).write_parquet(given / "queries.parquet")
     mark = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(given.iterdir()))).hexdigest()
-    document = {"log": {"path": "log"}, "domain": "domain", "given": {"folder": str(given), "mark": mark}}
+    document = {
+        "log": {"path": "log"},
+        "domain": "domain",
+        "taxonomy": {"versions": versions},
+        "given": {"folder": str(given), "mark": mark},
+    }
     with Session(Recipe.from_dict(document, root=root, stages=STAGES), root, stages=STAGES) as session:
         session.run()
     return root

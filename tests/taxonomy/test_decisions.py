@@ -120,6 +120,32 @@ def test_fields_that_say_what_the_proposal_says_may_stand_beside_accept(tmp_path
     assert found.operations == [operation_of(ADD)]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('- proposal: "{add}"\n  decision：accept\n', "Line 2 has a full-width colon"),
+        ('- proposal: "{add}"\n  decision:accept\n- {{op: drop, node: weather}}\n', "Line 2 needs a space after"),
+        ('- proposal: "{add}"\n\tdecision: accept\n', "Line 2 is indented by a tab"),
+        ("- {{op: add, parent: music，name: 夜市}}\n", "Line 1 has a full-width comma"),
+        ("- op：drop\n  node: weather\n", "Line 1 has a full-width colon"),
+        ("- {{op: drop, node: weather\n", "not valid YAML"),
+    ],
+)
+def test_slips_of_the_hand_are_told_at_their_line(tmp_path, text, said):
+    with pytest.raises(CurationError) as error:
+        plan(tmp_path, text)
+    assert said in str(error.value)
+
+
+def test_a_file_of_windows_is_read_and_one_of_another_encoding_told(tmp_path):
+    path = tmp_path / "decisions.yaml"
+    path.write_bytes("\ufeff- op: rename\r\n  node: weather\r\n  name: 天气\r\n".encode())
+    assert read_decisions(path, {})[0].what == ops.Rename(node="weather", name="天气")
+    path.write_bytes("- op: rename\n  node: weather\n  name: 天气\n".encode("gbk"))
+    with pytest.raises(CurationError, match="line 3: not UTF-8"):
+        read_decisions(path, {})
+
+
 def test_no_file_decides_nothing(tmp_path):
     assert read_decisions(tmp_path / "none.yaml", ALL) == []
 

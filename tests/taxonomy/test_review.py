@@ -6,9 +6,10 @@ import pytest
 
 from curation.domain.load import load_taxonomy
 from curation.errors import CurationError
+from curation.taxonomy.consequences import Dropped
 from curation.taxonomy.document import taxonomy_text
 from curation.taxonomy.entries import review_lock
-from curation.taxonomy.review import Dropped, Review
+from curation.taxonomy.review import Review
 from tests.taxonomy.desk import annotations, seeds, workspace
 from tests.taxonomy.test_decisions import ADD, MERGE, RENAME, SPLIT
 from tests.taxonomy.trees import START, history

@@ -33,8 +33,9 @@ class Dropped:
         many = "1 leaf" if len(self.leaves) == 1 else f"{len(self.leaves)} leaves"
         below = "" if self.leaves == (self.node_id,) else f" with all below it, {many}"
         falls = "1 row falls" if self.rows == 1 else f"{self.rows:,} rows fall"
-        outcome = f"{falls} to {self.to} and will not be annotated again" if self.to else "its rows are annotated again"
-        return f"{self.node_id} is dropped{below}: {outcome}."
+        if not self.to:
+            return f"{self.node_id} is dropped{below}: its rows will be annotated again."
+        return f"{self.node_id} is dropped{below}: {falls} to {self.to} and will not be annotated again."
 
 
 def rows_again(version: Version, annotations: pl.LazyFrame | None) -> int:

@@ -196,6 +196,9 @@ def _told(preview: Preview, desk: Review) -> None:
         f"{accepted} accepted, {len(plan.rejected):,} rejected, {plan.undecided:,} left for later; "
         f"{operations} on version {desk.current.name}."
     )
+    if plan.stale:
+        stale = "1 entry is about a proposal" if plan.stale == 1 else f"{plan.stale:,} entries are about proposals"
+        _say(f"{stale} of an earlier run, and decided nothing of it.")
     if preview.version is not None:
         _changes(preview.changes, "The tree stays as it is.")
         for dropped in preview.dropped:

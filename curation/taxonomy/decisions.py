@@ -83,6 +83,7 @@ class Plan:
         accepted: Ids of the proposals they carry out.
         rejected: Proposals that are not to come again.
         undecided: How many proposals nothing was decided of.
+        stale: How many entries decide nothing of a proposal that does not wait any more.
         left_out: Proposals that could not be carried out, with the reason.
     """
 
@@ -90,6 +91,7 @@ class Plan:
     accepted: list[str] = field(default_factory=list)
     rejected: list[Proposal] = field(default_factory=list)
     undecided: int = 0
+    stale: int = 0
     left_out: list[tuple[Proposal, str]] = field(default_factory=list)
 
 
@@ -153,7 +155,8 @@ def read_decisions(
         text: What is in the file, where that is known already.
 
     Raises:
-        CurationError: For the first entry that is wrong, with its line.
+        CurationError: For the first entry that is wrong, with its line. One that decides nothing of a proposal that
+            does not wait any more is not: later runs propose anew.
     """
     entries, done = Entries(path, text), set(applied)
     found: list[Given] = []
@@ -169,15 +172,16 @@ def read_decisions(
             continue
         if key in seen:
             raise entries.error(f"proposal {key} is decided in line {seen[key]} already", index, "proposal")
-        if key not in proposals:
+        seen[key] = line
+        if key in proposals:
+            _check_edits(entries, index, decision, proposals[key])
+        elif decision.decision is not None:
             raise entries.error(
-                f"there is no proposal {key!r}",
+                f"there is no proposal {key!r} any more: a later run, or another version, has proposals of its own",
                 index,
                 "proposal",
-                hint="Later runs make proposals anew; `curate review --file` writes those that wait now.",
+                hint="Take the entry out, or move the file away; then `curate review --file` writes what waits now.",
             )
-        seen[key] = line
-        _check_edits(entries, index, decision, proposals[key])
         found.append(Given(index, line, decision))
     return found
 
@@ -301,9 +305,11 @@ def plan_of(
             if not isinstance(entry.what, Decision):
                 planner.take(entry.what)
                 continue
-            decision, proposal = entry.what, proposals[entry.what.proposal]
+            decision = entry.what
             if decision.decision is None:
+                plan.stale += decision.proposal not in proposals
                 continue
+            proposal = proposals[decision.proposal]
             decided.add(decision.proposal)
             if decision.decision == "reject":
                 plan.rejected.append(proposal)

@@ -19,7 +19,7 @@ from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
 from curation.taxonomy.consequences import Dropped, dropped, rows_again
 from curation.taxonomy.convergence import convergence
-from curation.taxonomy.decisions import Plan, plan_of, read_decisions
+from curation.taxonomy.decisions import Decision, Plan, plan_of, read_decisions
 from curation.taxonomy.document import taxonomy_text
 from curation.taxonomy.entries import replace_text, review_lock
 from curation.taxonomy.lineage import Lineage
@@ -186,7 +186,9 @@ class Review:
         written = {}
         self.finish()
         if self.waiting:
-            self.plan()  # what is there must be right before more is added
+            plan = self.plan()  # what is there must be right before more is added
+            if plan.stale and not plan.operations and not plan.rejected and plan.undecided == len(self.waiting):
+                self._put_away_stale()
             before = self.decisions_file.read_text(encoding="utf-8") if self.decisions_file.exists() else ""
             replace_text(self.decisions_file, decisions_text(before, self.current.name, self.waiting))
             written[self.decisions_file] = len(self.waiting)
@@ -195,6 +197,13 @@ class Review:
             replace_text(self.seeds_file, seeds_text(before, self.unlabelled))
             written[self.seeds_file] = self.unlabelled.height
         return written
+
+    def _put_away_stale(self) -> None:
+        """Put the decisions file away if nothing is in it but what an earlier run proposed and nobody decided."""
+        given = read_decisions(self.decisions_file, self.proposals, self.history.accepted)
+        stale = [isinstance(one.what, Decision) and one.what.proposal not in self.proposals for one in given]
+        if all(stale):
+            locked(self.place, Review.put_away)
 
     # -- decisions
 

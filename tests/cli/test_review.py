@@ -13,6 +13,8 @@ from curation.taxonomy.review import Review
 from tests.taxonomy.desk import annotations, seeds, workspace
 from tests.taxonomy.test_decisions import ADD, MERGE, RENAME, SPLIT, proposal
 
+RENAME_ANOTHER = proposal("rename", "weather", name="sky")
+
 
 @pytest.fixture
 def root(tmp_path):
@@ -128,6 +130,24 @@ def test_versions_that_are_gone_from_the_file_are_told(root):
     workspace(root, versions="review/versions.yaml")
     (root / "review" / "versions.yaml").write_text("")
     assert "They know of 2 too, which is not in" in review(root)
+
+
+def test_proposals_of_an_earlier_run_make_room_unless_something_is_decided(root):
+    review(root, "--file")
+    decisions = root / "review" / "decisions.yaml"
+    first = decisions.read_text()
+    workspace(root, [MERGE, SPLIT])
+    review(root, "--file")
+    assert decisions.read_text() == first  # those that wait are in it
+    assert "3 entries are about proposals of an earlier run" in review(root, "--check")
+    workspace(root, [RENAME_ANOTHER])
+    review(root, "--file")
+    assert decisions.read_text().count("- proposal:") == 1
+    assert [file.read_text() for file in (root / "review" / "decided").iterdir()] == [first]
+    mine = first + "- {op: drop, node: weather}\n"
+    decisions.write_text(mine)
+    review(root, "--file")
+    assert decisions.read_text().startswith(mine)
 
 
 def test_applying_again_says_what_is_next(root):

@@ -146,6 +146,11 @@ def test_a_file_of_windows_is_read_and_one_of_another_encoding_told(tmp_path):
         read_decisions(path, {})
 
 
+def test_what_nobody_decided_of_a_proposal_that_is_gone_does_no_harm(tmp_path):
+    found = plan(tmp_path, '- proposal: "000000000000"\n  decision:\n- proposal: "{rename}"\n  decision: accept\n')
+    assert (found.stale, found.accepted, found.undecided) == (1, [RENAME.proposal_id], 3)
+
+
 def test_no_file_decides_nothing(tmp_path):
     assert read_decisions(tmp_path / "none.yaml", ALL) == []
 

@@ -192,10 +192,13 @@ def _apply(desk: Review, by: str | None) -> None:
 def _told(preview: Preview, desk: Review) -> None:
     plan = preview.plan
     accepted, operations = counted(len(plan.accepted), "proposal"), counted(len(plan.operations), "operation")
-    _say(
-        f"{accepted} accepted, {len(plan.rejected):,} rejected, {plan.undecided:,} left for later; "
-        f"{operations} on version {desk.current.name}."
-    )
+    if plan.operations or plan.rejected:
+        _say(
+            f"{accepted} accepted, {len(plan.rejected):,} rejected, {plan.undecided:,} left for later; "
+            f"{operations} on version {desk.current.name}."
+        )
+    else:
+        _say(f"Nothing is decided yet in {desk.decisions_file}; {counted(plan.undecided, 'proposal')} left.")
     if plan.stale:
         stale = "1 entry is about a proposal" if plan.stale == 1 else f"{plan.stale:,} entries are about proposals"
         _say(f"{stale} of an earlier run, and decided nothing of it.")

@@ -194,7 +194,7 @@ def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Pro
             raise entries.error(
                 f"a proposal to {proposal.kind} has no {name}", index, name, hint=f"It can change: {what}."
             )
-    if decision.decision == "edit" and not _differing(decision, proposal):
+    if decision.decision == "edit" and not decision.edits:
         what = f"Change one of {', '.join(allowed)}, or write `accept`." if allowed else "Write `accept`."
         raise entries.error("edit changes nothing", index, "decision", hint=what)
     if decision.decision in ("accept", None) and (changed := _differing(decision, proposal)):

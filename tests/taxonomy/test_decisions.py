@@ -82,7 +82,6 @@ def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
         ('- proposal: "{add}"\n  decison: accept\n', 2, "unknown key 'decison'\nDid you mean 'decision'"),
         ('- proposal: "{add}"\n  decision: accept\n  name: wait\n', 3, "accept takes .* this entry changes name"),
         ('- proposal: "{add}"\n  decision:\n  name: wait\n', 3, "nothing is decided, and this entry changes name"),
-        ('- proposal: "{add}"\n  decision: edit\n  name: pause\n', 2, "edit changes nothing"),
         ("- op: rename\n  node: music\n  name: music\n", 1, "rename: music has that name already"),
         ('- proposal: "{rename}"\n  decision: edit\n  name: music\n', 1, "rename: music has that name already"),
         ("- op: move\n  node: music.play\n  parent: music\n", 1, "move: music.play is below music already"),
@@ -115,8 +114,10 @@ def test_mistakes_are_told_with_their_line(tmp_path, text, line, said):
         plan(tmp_path, text)
 
 
-def test_fields_that_say_what_the_proposal_says_may_stand_beside_accept(tmp_path):
-    found = plan(tmp_path, '- proposal: "{add}"\n  decision: accept\n  name: pause\n  description: Wait.\n')
+@pytest.mark.parametrize("decision", ["accept", "edit"])
+def test_fields_that_say_what_the_proposal_says_change_nothing(tmp_path, decision):
+    fields = f"  decision: {decision}\n  name: pause\n  description: Wait.\n"
+    found = plan(tmp_path, '- proposal: "{add}"\n' + fields)
     assert found.operations == [operation_of(ADD)]
 
 

@@ -91,6 +91,10 @@ def review(
     if return_to is not None:
         record = desk.return_to(return_to, by or getpass.getuser())
         _say(f"Version {record.version} has tree and labels of version {return_to}. Now: curate run {desk.root}")
+        if desk.decisions_file.exists():
+            _say(
+                f"{desk.decisions_file} belongs to version {desk.current.name}: move it away before the next review."
+            )
         return None
     return _list(desk)
 

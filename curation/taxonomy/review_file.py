@@ -71,7 +71,7 @@ def decisions_text(text: str, version: str, waiting: Mapping[str, Proposal]) -> 
 
 def _entry(key: str, proposal: Proposal) -> str:
     size = f"{proposal.rows:,} queries, {proposal.weight:,} raw rows, confidence {proposal.confidence:.2f}"
-    trend = "" if proposal.trend is None else f", trend {proposal.trend:+.2f}"
+    trend = "" if proposal.trend is None else f", trend {round(proposal.trend, 2) + 0:+.2f}"  # no -0.00
     lines = [
         f'- proposal: "{key}"',
         f"  # {summary(proposal)}",

@@ -75,6 +75,8 @@ def test_from_the_file_to_a_version_and_back(root):
     assert load_taxonomy(root / "shown.yaml") == Review(root).current.taxonomy
     assert "Version 3 has tree and labels of version 1" in review(root, "--return-to", "1")
     assert "Versions 1 and 3 are equal." in review(root, "--compare", "1", "3")
+    decisions.write_text(untouched)
+    assert "decisions.yaml belongs to version 3: move it away" in review(root, "--return-to", "2")
 
 
 def test_a_version_keeps_waiting_for_the_recipe_that_names_another(root):

@@ -53,6 +53,11 @@ def test_what_is_there_stays_and_only_the_new_is_added():
     assert decisions_text(both, "1", {MERGE.proposal_id: MERGE}) == both
 
 
+def test_a_trend_of_nearly_nothing_has_no_minus():
+    flat = proposal("add", "music", name="pause", description="x", trend=-0.001)
+    assert ", trend +0.00\n" in decisions_text("", "1", {flat.proposal_id: flat})
+
+
 def test_summaries_say_what_is_asked():
     assert summary(ADD) == "add pause to music"
     assert summary(MERGE) == "merge music.stop into music.play"

@@ -25,7 +25,11 @@ def apply_review(recipe: str, by: str | None = None, workers: int | None = None)
         by: Who decided, for the record.
         workers: Threads; the recipe's own setting when not given.
     """
-    preview = Review(Path(recipe)).apply(by)
+    review = Review(Path(recipe))
+    if (before := review.finish()) is not None:  # a run of this flow was stopped when the version was made
+        get_run_logger().info("version %s carries the decisions out already", before.version)
+        return ended(*built(recipe, workers=workers))
+    preview = review.apply(by)
     made = f"version {preview.version.name} of the taxonomy" if preview.version else "no new version"
     get_run_logger().info(
         "%d proposals accepted, %d rejected: %s, some %d rows are annotated again",

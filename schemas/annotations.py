@@ -24,7 +24,12 @@ class Annotations(dy.Schema):
         ),
         description="what limits the answer, in the order of the text",
     )
-    confidence = dy.Float32(min=0, max=1, description="probability that `primary` is right, as the teacher sees it")
+    confidence = dy.Float32(
+        min=0,
+        max=1,
+        description="probability that `primary` is right, as the teacher sees it; 0 for an Other that no teacher "
+        "gave: the row fell to it when its leaf was dropped",
+    )
     teacher = dy.String(description="who labelled: `embedded`, or the model's name")
     taxonomy_version = dy.String(description="`taxonomy.version`")
     unsolvable = dy.String(

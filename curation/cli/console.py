@@ -7,10 +7,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["console", "duration", "errors", "size", "table_of"]
+__all__ = ["console", "counted", "duration", "errors", "size", "table_of"]
 
 console = Console()
 errors = Console(stderr=True)
+
+
+def counted(number: int, what: str, many: str = "") -> str:
+    """A number with what it counts, ``1 row`` or ``2 rows``; ``many`` where that is not ``what`` with an s."""
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def duration(seconds: float) -> str:

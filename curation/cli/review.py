@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from curation.cli.console import console, table_of
+from curation.cli.console import console, counted, table_of
 from curation.errors import CurationError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from curation.taxonomy.compare import Change
+    from curation.taxonomy.labellers import Difference
     from curation.taxonomy.review import Preview, Review
+    from curation.taxonomy.versions import Record
 
 __all__ = ["register"]
 
@@ -39,7 +43,7 @@ def review(
     web: Annotated[bool, typer.Option("--web", help="Review on a local web page.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
-    by: Annotated[str | None, typer.Option(help="Who reviews; your user name if not given.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who reviews; your user name, or the name on the page.")] = None,
 ) -> None:
     """List what waits for a person: proposals for the taxonomy, and seeds to label.
 
@@ -64,7 +68,7 @@ def review(
     if web:
         from curation.review_page import serve
 
-        return serve(directory, port=port, open_browser=browser)
+        return serve(directory, port=port, open_browser=browser, by=by)
     desk = Review(directory)
     if file:
         return _write(desk)
@@ -87,6 +91,10 @@ def review(
     if return_to is not None:
         record = desk.return_to(return_to, by or getpass.getuser())
         _say(f"Version {record.version} has tree and labels of version {return_to}. Now: curate run {desk.root}")
+        if desk.decisions_file.exists():
+            _say(
+                f"{desk.decisions_file} belongs to version {desk.current.name}: move it away before the next review."
+            )
         return None
     return _list(desk)
 
@@ -111,10 +119,11 @@ def _list(desk: Review) -> None:
             _say(f"... and {len(waiting) - _SHOWN:,} more")
     impossible = len(desk.proposals) - len(waiting)
     if impossible:
-        _say(f"{impossible:,} more proposals cannot be carried out: curate show proposals, column `problem`.")
+        more = counted(impossible, "more proposal")
+        _say(f"{more} cannot be carried out: curate show proposals, column `problem`.")
     seeds = desk.unlabelled.height
     if seeds:
-        _say(f"{seeds:,} queries wait for labels.")
+        _say("1 query waits for a label." if seeds == 1 else f"{seeds:,} queries wait for labels.")
     if waiting or seeds:
         _say(f"Decide: curate review {desk.root} --web, or --file for files to edit.")
     else:
@@ -127,30 +136,53 @@ def _state(desk: Review) -> None:
     level1 = sum(not node.is_other for node in tree.children(None))
     _say(f"Taxonomy version {desk.current.name}: {level1} level-1 categories, {leaves} leaves.")
     if desk.is_behind:
-        _say(f"The tables are of another version: curate run {desk.root}")
+        _behind(desk)
+
+
+def _behind(desk: Review) -> None:
+    _say(f"The tables are of another version than {desk.current.name}: curate run {desk.root}")
+    if desk.lost:
+        _say(f"They know of {', '.join(desk.lost)} too, which is not in {desk.versions_file} (any more).")
 
 
 def _write(desk: Review) -> None:
     written = desk.write_files()
+    if desk.is_behind:
+        _behind(desk)
     if not written:
-        _say("Nothing waits for review. Set seeds.propose in the recipe to get queries to label.")
+        if not desk.is_behind:
+            _say("Nothing waits for review. Set seeds.propose in the recipe to get queries to label.")
         return
     if desk.decisions_file in written:
-        _say(f"{written[desk.decisions_file]:,} proposals are in {desk.decisions_file}")
+        _say(f"{desk.decisions_file} holds {counted(written[desk.decisions_file], 'proposal')}.")
     if desk.seeds_file in written:
-        _say(f"{written[desk.seeds_file]:,} queries to label are in {desk.seeds_file}: fill in `primary` or `tags`")
+        waiting = counted(written[desk.seeds_file], "query to label", "queries to label")
+        _say(f"{desk.seeds_file} holds {waiting}: fill in `primary` or `tags`.")
     _say(f"Then: curate review {desk.root} --check")
 
 
 def _check(desk: Review) -> None:
     preview = desk.preview()
-    _told(preview, desk)
+    if desk.carried_out is not None:
+        _say(f"{_made(desk.carried_out)}, and whoever applied them was stopped. --apply puts the file away.")
+    elif not desk.decisions_file.exists():
+        _say(f"There are no decisions: {desk.decisions_file} is not there. --file writes it.")
+    else:
+        _told(preview, desk)
     _labels(desk)
     if preview.version is not None:
         _say(f"To carry it out: curate review {desk.root} --apply")
 
 
+def _made(record: Record) -> str:
+    return f"These decisions are {f'version {record.version}' if record.version else 'noted'} already"
+
+
 def _apply(desk: Review, by: str | None) -> None:
+    before = desk.finish()
+    if before is not None:
+        _say(f"{_made(before)}: whoever applied them was stopped. Now: curate run {desk.root}")
+        return
     preview = desk.apply(by or getpass.getuser())
     _told(preview, desk)
     if preview.version is None:
@@ -163,13 +195,22 @@ def _apply(desk: Review, by: str | None) -> None:
 
 def _told(preview: Preview, desk: Review) -> None:
     plan = preview.plan
-    _say(
-        f"{len(plan.accepted):,} proposals accepted, {len(plan.rejected):,} rejected, {plan.undecided:,} left for "
-        f"later; {len(plan.operations):,} operations on version {desk.current.name}."
-    )
+    accepted, operations = counted(len(plan.accepted), "proposal"), counted(len(plan.operations), "operation")
+    if plan.operations or plan.rejected:
+        _say(
+            f"{accepted} accepted, {len(plan.rejected):,} rejected, {plan.undecided:,} left for later; "
+            f"{operations} on version {desk.current.name}."
+        )
+    else:
+        _say(f"Nothing is decided yet in {desk.decisions_file}; {counted(plan.undecided, 'proposal')} left.")
+    if plan.stale:
+        stale = "1 entry is about a proposal" if plan.stale == 1 else f"{plan.stale:,} entries are about proposals"
+        _say(f"{stale} of an earlier run, and decided nothing of it.")
     if preview.version is not None:
         _changes(preview.changes, "The tree stays as it is.")
-        _say(f"{preview.again:,} rows will be annotated again.")
+        for dropped in preview.dropped:
+            _say(str(dropped))
+        _say(f"{counted(preview.again, 'row')} will be annotated again.")
 
 
 def _changes(changes: list[Change], none: str) -> None:
@@ -191,19 +232,53 @@ def _labels(desk: Review) -> None:
     """Say what is in the seeds file, and how far its labellers agree."""
     if not desk.seeds_file.exists():
         return
-    from curation.taxonomy.labellers import label_sets, settled
-    from curation.teachers.seeds_file import read_seeds_file
+    from curation.taxonomy.labellers import differences, label_sets, settled
+    from curation.teachers.seeds_file import other_columns, read_seeds_file
 
     rows = read_seeds_file(desk.seeds_file, desk.label_versions)
     one = settled(rows)
     with_leaf = one["primary"].count()
     tagged = int((one["tags"].list.len() > 0).sum())
     disputed = int(one["disputed"].sum())
-    _say(f"{desk.seeds_file}: {one.height:,} queries, {with_leaf:,} with a primary leaf, {tagged:,} with tags.")
+    queries = counted(one.height, "query", "queries")
+    _say(f"{desk.seeds_file}: {queries}, {with_leaf:,} with a primary leaf, {tagged:,} with tags.")
+    if notes := other_columns(desk.seeds_file):
+        _say(f"Columns that are left out: {', '.join(notes)}.")
+    _strangers(desk, rows)
     said = label_sets(rows)
     if len(said) > 1:
         names = ", ".join(f"{name} {len(labels):,}" for name, labels in said.items())
         _say(f"Labelled by {names}; {disputed:,} disputed. {_agreement(said)}")
+        _differences(differences(rows))
+
+
+def _strangers(desk: Review, rows: pl.DataFrame) -> None:
+    """Say which labelled texts are no queries of the log: they teach all the same."""
+    from curation.taxonomy.labellers import has_label
+
+    strange = desk.not_in_log(rows.filter(has_label()))
+    if strange.is_empty():
+        return
+    many = "1 text is no query" if strange.height == 1 else f"{strange.height:,} texts are no queries"
+    _say(f"{many} of this log; labels count as examples all the same:")
+    for place, text in strange.select("place", "text").head(_SHOWN).iter_rows():
+        _say(f"  {place}: {_short(text)}" if place else f"  {_short(text)}")
+    _more(strange.height)
+
+
+def _differences(found: list[Difference]) -> None:
+    """Say of which queries people think differently, and who said what."""
+    for one in found[:_SHOWN]:
+        outcome = "most say the same, which counts" if one.is_settled else "no label counts"
+        _say(f"  {_short(one.text)}: {outcome}")
+        for place, who, what in one.said:
+            _say(f"    {place}, {who}: {what}" if place else f"    {who}: {what}")
+    _more(len(found))
+
+
+def _more(count: int) -> None:
+    if count > _SHOWN:
+        _say(f"  ... and {count - _SHOWN:,} more")
 
 
 def _agreement(said: dict[str, dict[int, frozenset[str]]]) -> str:
@@ -217,7 +292,8 @@ def _agreement(said: dict[str, dict[int, frozenset[str]]]) -> str:
     if not shared:
         return "No query was labelled by two of them."
     alpha = krippendorff_alpha(shared, masi_distance)
-    return f"Agreement on {len(shared):,} queries: Krippendorff's alpha {alpha:.2f} (MASI distance)."
+    queries = counted(len(shared), "query", "queries")
+    return f"Agreement on {queries}: Krippendorff's alpha {alpha:.2f} (MASI distance)."
 
 
 def _versions(desk: Review) -> None:
@@ -226,7 +302,8 @@ def _versions(desk: Review) -> None:
         record = version.record
         made = "first version"
         if record is not None:
-            made = f"returns to {record.return_to}" if record.return_to else f"{len(record.operations)} operations"
+            made = counted(len(record.operations), "operation")
+            made = f"returns to {record.return_to}" if record.return_to else made
         apart = "" if record is None or record.convergence is None else f"{record.convergence['total']:.3f}"
         who = "" if record is None else "unattended" if record.auto else record.by or ""
         mark = "*" if name == desk.current.name else ""

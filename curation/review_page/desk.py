@@ -38,12 +38,14 @@ class Desk:
 
     Args:
         root: The workspace.
+        by: Who reviews, if that is known from the start; the page lets them say another name.
 
     Raises:
         CurationError: It is none, its recipe or versions file is wrong, or another page holds it.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, by: str | None = None) -> None:
+        self._by = by
         self._review = Review(root)
         self.root = self._review.root
         self._stamp: Any = None
@@ -80,6 +82,7 @@ class Desk:
             undo, redo = self.book.titles
             return {
                 "workspace": self.root.name,
+                "by": self._by,
                 "material": hashlib.sha256(repr(self._stamp).encode()).hexdigest()[:12],
                 "version": self._review.current.name,
                 "annotated_with": material.annotated_with,
@@ -315,6 +318,7 @@ class Desk:
                 "to": preview.version.name if preview.version else None,
                 "changes": [line_of_change(change) for change in preview.changes],
                 "again": preview.again,
+                "dropped": [str(one) for one in preview.dropped],
                 "rows": rows,
                 "seal": preview.seal,
             }
@@ -358,6 +362,7 @@ class Desk:
         if now == self._stamp:
             return
         self._review = Review(self.root)
+        self._review.finish()
         material = self._material = Material(self._review.workspace, self._review.current.taxonomy)
         self._stamp = now
         ids = "".join(sorted(material.proposal_ids))

@@ -125,4 +125,4 @@ class SeedsFile(_TextFile):
     def write(self, base: Mapping[str, _Value], values: Mapping[str, _Value]) -> None:
         """Write the labels that differ into their rows."""
         if changes := self._changes(base, values):
-            replace_text(self.path, edit_seeds(self._text(), changes, self._proposed()))
+            replace_text(self.path, edit_seeds(self._bytes().decode(), changes, self._proposed()))

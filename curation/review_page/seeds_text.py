@@ -8,11 +8,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from curation.teachers.seeds_file import COLUMNS
+from curation.teachers.seeds_file import COLUMNS, delimiter_of
 
 __all__ = ["edit_seeds", "label_of", "seed_key", "split_seed_key"]
 
 _FREE = "\0free"
+_NOTE = "\0note "
 _LABELS = ("tags", "primary", "secondary", "reason", "labelled_by")
 
 
@@ -44,11 +45,15 @@ def edit_seeds(
         proposed: ``text`` and ``lang`` of the queries proposed for labelling, by id; they fill a new file.
 
     A label goes to the row of its query and labeller, else to a row of the query without labels, else to a new row.
-    Where a label is taken away its row goes, but a query's last row stays and waits.
+    Where a label is taken away its row goes, but a query's last row stays and waits, and so does one with notes of a
+    person's own. A new file begins with a byte order mark, without which Excel does not show Chinese.
     """
+    delimiter = delimiter_of(text) if text else ","
     if text:
-        header, *rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if any(row)]
-        header = [name.strip() for name in header]
+        reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=delimiter, strict=True)
+        names, *rows = [row for row in reader if any(row)]
+        # Columns of a person's own may be called alike, or nothing at all.
+        header = [name.strip() if name.strip() in COLUMNS else f"{at}{_NOTE}{name}" for at, name in enumerate(names)]
         header += [name for name in COLUMNS if name not in header]
         records = [dict(zip(header, row + [""] * len(header), strict=False)) for row in rows]
     else:
@@ -77,15 +82,15 @@ def edit_seeds(
         record.update({name: _cell(value.get(name)) for name in _LABELS[:-1]} | {"labelled_by": labeller})
         rows_of_query[labeller] = record
     out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, header, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(record for record in records if record)
-    return out.getvalue()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(name.rpartition(_NOTE)[2] for name in header)
+    writer.writerows([record[name] for name in header] for record in records if record)
+    return ("\ufeff" if not text or text.startswith("\ufeff") else "") + out.getvalue()
 
 
 def _take_away(rows_of_query: dict[str, dict[str, str]], labeller: str) -> None:
     record = rows_of_query.pop(labeller)
-    if rows_of_query:
+    if rows_of_query and not any(value for name, value in record.items() if _NOTE in name):
         record.clear()
     else:
         record.update(dict.fromkeys(_LABELS, ""))

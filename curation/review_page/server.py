@@ -34,20 +34,21 @@ _MOST_BYTES = 8 << 20
 _FOLD_SECONDS = 1.0
 
 
-def serve(workspace: Path, *, port: int = 0, open_browser: bool = True) -> None:
+def serve(workspace: Path, *, port: int = 0, open_browser: bool = True, by: str | None = None) -> None:
     """Serve the review page of a workspace until Ctrl-C.
 
     Args:
         workspace: The workspace directory.
         port: Port on 127.0.0.1; 0 takes a free one.
         open_browser: Open the address in the person's browser too; it is printed in any case.
+        by: Who reviews: the name that the page begins with. Without it, the one given there the last time.
 
     Raises:
         CurationError: The workspace cannot be reviewed, or the port is taken.
     """
     import uvicorn
 
-    with contextlib.closing(Desk(workspace)) as desk, _listen(port) as listener:
+    with contextlib.closing(Desk(workspace, by)) as desk, _listen(port) as listener:
         token, port = secrets.token_urlsafe(32), listener.getsockname()[1]
         address = f"http://127.0.0.1:{port}/?token={token}"
         config = uvicorn.Config(

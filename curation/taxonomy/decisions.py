@@ -83,6 +83,7 @@ class Plan:
         accepted: Ids of the proposals they carry out.
         rejected: Proposals that are not to come again.
         undecided: How many proposals nothing was decided of.
+        stale: How many entries decide nothing of a proposal that does not wait any more.
         left_out: Proposals that could not be carried out, with the reason.
     """
 
@@ -90,6 +91,7 @@ class Plan:
     accepted: list[str] = field(default_factory=list)
     rejected: list[Proposal] = field(default_factory=list)
     undecided: int = 0
+    stale: int = 0
     left_out: list[tuple[Proposal, str]] = field(default_factory=list)
 
 
@@ -109,6 +111,9 @@ class Planner:
         """
         try:
             current = self._translated(operation)
+            idle = self._editor.idle(current)
+            if idle is not None:
+                raise CurationError(f"{operation.op}: {idle}", "Change it, or take the entry out.")
             self._editor.do(current)
         except CurationError as error:
             self._editor = edited(self._base, self.operations)
@@ -150,7 +155,8 @@ def read_decisions(
         text: What is in the file, where that is known already.
 
     Raises:
-        CurationError: For the first entry that is wrong, with its line.
+        CurationError: For the first entry that is wrong, with its line. One that decides nothing of a proposal that
+            does not wait any more is not: later runs propose anew.
     """
     entries, done = Entries(path, text), set(applied)
     found: list[Given] = []
@@ -158,7 +164,7 @@ def read_decisions(
     for index in range(len(entries)):
         line = entries.line(index)
         if entries.has(index, "op"):
-            found.append(Given(index, line, entries.read(index, ops.ANY_OPERATION)))
+            found.append(Given(index, line, entries.read(index, ops.AnyOperation)))
             continue
         decision: Decision = entries.read(index, Decision)
         key = decision.proposal
@@ -166,15 +172,16 @@ def read_decisions(
             continue
         if key in seen:
             raise entries.error(f"proposal {key} is decided in line {seen[key]} already", index, "proposal")
-        if key not in proposals:
+        seen[key] = line
+        if key in proposals:
+            _check_edits(entries, index, decision, proposals[key])
+        elif decision.decision is not None:
             raise entries.error(
-                f"there is no proposal {key!r}",
+                f"there is no proposal {key!r} any more: a later run, or another version, has proposals of its own",
                 index,
                 "proposal",
-                hint="Later runs make proposals anew; `curate review --file` writes those that wait now.",
+                hint="Take the entry out, or move the file away; then `curate review --file` writes what waits now.",
             )
-        seen[key] = line
-        _check_edits(entries, index, decision, proposals[key])
         found.append(Given(index, line, decision))
     return found
 
@@ -188,7 +195,35 @@ def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Pro
                 f"a proposal to {proposal.kind} has no {name}", index, name, hint=f"It can change: {what}."
             )
     if decision.decision == "edit" and not decision.edits:
-        raise entries.error("edit changes nothing", index, "decision", hint=f"Add one of {', '.join(allowed)}.")
+        what = f"Change one of {', '.join(allowed)}, or write `accept`." if allowed else "Write `accept`."
+        raise entries.error("edit changes nothing", index, "decision", hint=what)
+    if decision.decision in ("accept", None) and (changed := _differing(decision, proposal)):
+        said = "accept takes a proposal as it is" if decision.decision else "nothing is decided"
+        raise entries.error(
+            f"{said}, and this entry changes {', '.join(changed)}",
+            index,
+            changed[0],
+            hint="Write `decision: edit` to change it, or take these fields out.",
+        )
+
+
+def _differing(decision: Decision, proposal: Proposal) -> list[str]:
+    """The fields of a decision that say anything else than the proposal does."""
+    if not decision.edits:
+        return []
+    try:
+        plain = operation_of(proposal)
+    except CurationError:  # what the proposal lacks, an edit may give
+        return list(decision.edits)
+    found = []
+    for name, value in decision.edits.items():
+        try:
+            same = operation_of(proposal, {name: value}) == plain
+        except CurationError:  # told with its reason when it is carried out
+            same = False
+        if not same:
+            found.append(name)
+    return found
 
 
 def operation_of(
@@ -270,9 +305,11 @@ def plan_of(
             if not isinstance(entry.what, Decision):
                 planner.take(entry.what)
                 continue
-            decision, proposal = entry.what, proposals[entry.what.proposal]
+            decision = entry.what
             if decision.decision is None:
+                plan.stale += decision.proposal not in proposals
                 continue
+            proposal = proposals[decision.proposal]
             decided.add(decision.proposal)
             if decision.decision == "reject":
                 plan.rejected.append(proposal)

@@ -7,7 +7,7 @@ annotated again:
 | operation | where labels go | annotated again |
 |---|---|---|
 | add | stay (of a leaf that gets its first child: its Other) | the parent's Other, the leaves beside it, `again` |
-| drop | the parent's Other | - |
+| drop | the parent's Other, where nobody is sure of them | - |
 | rename, move, merge | with the node | - (a leaf that is moved under a leaf: as for add) |
 | split | nowhere | all of the leaf |
 | describe, examples | stay | all below the node, its parent's Other, `again` |
@@ -107,6 +107,7 @@ class Editor:
             self._first[node.node_id] = branch
         self._at: dict[str, _Branch | None] = {leaf: self._first[leaf] for leaf in taxonomy.leaves}
         self._again: set[str] = set()
+        self._dropped: dict[str, tuple[str, ...]] = {}
         self._done = 0
 
     # -- what came out
@@ -135,6 +136,26 @@ class Editor:
         """What became of the labels of each leaf of the first tree."""
         return {leaf: Fate(at.node_id if at else None, leaf in self._again) for leaf, at in self._at.items()}
 
+    def dropped(self) -> dict[str, tuple[str, ...]]:
+        """Each node that was dropped (as the first tree calls it), with the leaves of the first tree whose labels
+        went with it; a leaf that went with several nodes stands at the first."""
+        return dict(self._dropped)
+
+    def idle(self, operation: ops.Operation) -> str | None:
+        """Why an operation that can be carried out would change nothing; None for one that does."""
+        self._begin(operation)
+        match operation:
+            case ops.Rename() if self._find(operation.node).name == operation.name:
+                return f"{operation.node} has that name already"
+            case ops.Move() if self._find(operation.node).parent is self._place(operation.parent):
+                return f"{operation.node} is below {operation.parent or 'the root'} already"
+            case ops.Describe() if self._find(operation.node).description == operation.description:
+                return f"{operation.node} is described so already"
+            case ops.Examples() if not operation.drop and not operation.again:
+                new = set(operation.add) - set(self._find(operation.node).examples)
+                return None if new else f"{operation.node} has these examples already"
+        return None
+
     def now(self, node_id: str) -> str | None:
         """The id now of a node of the first tree, None if it is gone; of any other id itself."""
         branch = self._first.get(node_id)
@@ -154,15 +175,8 @@ class Editor:
         Raises:
             CurationError: It is nonsense here.
         """
+        self._begin(operation)
         self._done += 1
-        match operation:
-            case ops.Add():
-                about = f"{operation.parent}.{operation.name}" if operation.parent else operation.name
-            case ops.Merge():
-                about = f"{', '.join(operation.nodes)} into {operation.into}"
-            case _:
-                about = operation.node
-        self._what = f"operation {self._done}, {operation.op} {about}"
         match operation:
             case ops.Add():
                 parent = self._place(operation.parent)
@@ -187,9 +201,25 @@ class Editor:
             case ops.Examples():
                 self._examples(self._find(operation.node), operation)
 
+    def _begin(self, operation: ops.Operation) -> None:
+        """Errors are about this operation from now on."""
+        match operation:
+            case ops.Add():
+                about = f"{operation.parent}.{operation.name}" if operation.parent else operation.name
+            case ops.Merge():
+                about = f"{', '.join(operation.nodes)} into {operation.into}"
+            case _:
+                about = operation.node
+        self._what = f"operation {self._done + 1}, {operation.op} {about}"
+
     def _drop(self, branch: _Branch) -> None:
         parent = branch.parent
         assert parent is not None
+        known = {leaf for leaves in self._dropped.values() for leaf in leaves}
+        below = set(branch.leaves())
+        went = tuple(leaf for leaf, place in self._at.items() if place in below and leaf not in known)
+        name = next((first for first, node in self._first.items() if node is branch), branch.node_id)
+        self._dropped[name] = went
         self._redirect(branch, parent.other)
         self._detach(branch)
         self._forget(branch)

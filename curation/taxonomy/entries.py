@@ -6,12 +6,13 @@ import contextlib
 import difflib
 import fcntl
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from curation.errors import CurationError
 
@@ -31,6 +32,7 @@ class Entries:
 
     def __init__(self, path: Path, text: str | None = None) -> None:
         self.path = path
+        self._adapters: dict[int, TypeAdapter[Any]] = {}
         self._root = _parse(path, text)
         if not isinstance(self._root, list):
             raise CurationError(f"{path}: the file must be a list of entries, each begun with `- `")
@@ -60,29 +62,32 @@ class Entries:
         """Whether an entry has a key."""
         return key in self._root[index]
 
-    def read(self, index: int, model: Any) -> Any:
-        """An entry as a ``model``, a pydantic class or adapter."""
+    def read(self, index: int, kind: Any) -> Any:
+        """An entry as ``kind``: a pydantic class, or a type of any sort made of such."""
         from curation.domain.document import plain
 
-        validate = model.validate_python if isinstance(model, TypeAdapter) else model.model_validate
+        if id(kind) not in self._adapters:
+            self._adapters[id(kind)] = TypeAdapter(kind)
         try:
-            return validate(plain(self._root[index]))
+            return self._adapters[id(kind)].validate_python(plain(self._root[index]))
         except ValidationError as error:
-            raise self._sentence(index, model, error) from None
+            raise self._sentence(index, kind, error) from None
 
-    def _sentence(self, index: int, model: Any, error: ValidationError) -> CurationError:
-        fault = error.errors()[0]
+    def _sentence(self, index: int, kind: Any, error: ValidationError) -> CurationError:
+        faults = error.errors()
+        # A misspelt key is missing under its right name too; the misspelling says more.
+        fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
         location = (index, *fault["loc"])
         named = [step for step in fault["loc"] if isinstance(step, str)]
         name = named[-1] if named else "the entry"
         if fault["type"] == "extra_forbidden":
-            fields = getattr(model, "model_fields", {}) if len(named) == 1 else {}
-            known = [field.alias or key for key, field in fields.items()]
+            known = _keys(kind, fault["loc"][:-1])
             near = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else known and f"The keys are {', '.join(known)}."
-            return self.error(f"unknown key {name!r}", *location, hint=hint or None)
+            asked = f"Did you mean {near[0]!r}? " if near else ""
+            return self.error(f"unknown key {name!r}", *location, hint=f"{asked}The keys are {', '.join(known)}.")
         if fault["type"] == "missing":
-            return self.error(f"there is no {name!r}", *location)
+            known = _keys(kind, fault["loc"][:-1])
+            return self.error(f"there is no {name!r}", *location, hint=f"The keys are {', '.join(known)}.")
         if fault["type"] == "union_tag_invalid":
             tags = fault["ctx"]["expected_tags"].replace("'", "")
             return self.error(
@@ -96,26 +101,66 @@ class Entries:
         return self.error(f"{name} = {fault['input']!r}: {said}", *location)
 
 
+def _keys(kind: Any, steps: tuple[int | str, ...]) -> list[str]:
+    """The keys of the model that `steps`, as pydantic counts them, lead to in a value of type `kind`."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if not steps:
+            return [field.alias or name for name, field in kind.model_fields.items()]
+        named = {field.alias or name: field for name, field in kind.model_fields.items()}
+        return _keys(named[str(steps[0])].annotation, steps[1:])
+    inner = [part for part in get_args(kind) if part is not type(None) and part is not Ellipsis]
+    if get_origin(kind) is tuple:
+        return _keys(inner[0], steps[1:])
+    if get_origin(kind) is not Annotated and len(inner) > 1:  # a union whose members are told apart by a word
+        (kind,) = (part for part in inner if part.model_fields["op"].default == steps[0])
+        return _keys(kind, steps[1:])
+    return _keys(inner[0], steps)
+
+
 def _parse(path: Path, text: str | None) -> Any:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     from curation.taxonomy.quick_entries import load_entries
 
     try:
-        root = load_entries(path.read_text(encoding="utf-8-sig") if text is None else text)
+        if text is None:
+            text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        root = load_entries(text)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError as error:
-        raise CurationError(f"{path}: byte {error.start} is not UTF-8", "Save the file as UTF-8.") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise CurationError(f"{path}, line {line}: not UTF-8", "Save the file as UTF-8.") from None
     except OSError as error:
         raise CurationError(f"{path} cannot be read: {error.strerror}") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise CurationError(f"{place}: not valid YAML: {(error.problem or str(error)).splitlines()[0]}") from None
+        what = (error.problem or str(error)).splitlines()[0]
+        hint = _slip(text or "", mark.line) if mark else None
+        raise CurationError(f"{place}: not valid YAML: {what}", hint) from None
     except YAMLError as error:
         raise CurationError(f"{path}: not valid YAML: {str(error).splitlines()[0]}") from None
     return [] if root is None else root
+
+
+_SLIPS = {
+    re.compile(r"[ ]*(?:- )?(?:\{ *)?\w+："): "has a full-width colon; write `:` and a space",
+    re.compile(r"[ ]*- ?\{.*，\s*\w+:"): "has a full-width comma; write `, `",
+    re.compile(r"[ ]*(?:- )?[a-z_]+:[^\s:]"): "needs a space after the colon",
+    re.compile(r" *\t"): "is indented by a tab; use spaces",
+}
+"""Slips of the hand that YAML itself tells of in words for programmers, and often at the next line."""
+
+
+def _slip(text: str, line: int) -> str | None:
+    """What is probably wrong in the line (from 0) at which YAML stopped, or one of the two before it."""
+    lines = text.split("\n")
+    for at in range(min(line, len(lines) - 1), max(line - 3, -1), -1):
+        for form, said in _SLIPS.items():
+            if form.match(lines[at]):
+                return f"Line {at + 1} {said}."
+    return None
 
 
 def replace_text(path: Path, text: str) -> None:

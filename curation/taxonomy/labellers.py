@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-__all__ = ["label_sets", "settled"]
+__all__ = ["Difference", "differences", "has_label", "label_sets", "settled"]
 
 
 def settled(rows: pl.DataFrame) -> pl.DataFrame:
@@ -47,6 +47,51 @@ def _one(several: list[dict[str, Any]]) -> dict[str, Any]:
     return said | {"secondary": sorted(leaf for leaf, times in further.items() if 2 * times > count)}
 
 
+def has_label() -> pl.Expr:
+    """Whether a row says anything: a leaf, or tags."""
+    return pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0)
+
+
+class Difference(NamedTuple):
+    """A query that people label differently.
+
+    Attributes:
+        text: The query.
+        said: For each of them, where the row stands, who labelled, and the leaves or tags given.
+        is_settled: Whether one label was given more often than any other, so that it counts.
+    """
+
+    text: str
+    said: list[tuple[str, str, str]]
+    is_settled: bool
+
+
+def differences(rows: pl.DataFrame) -> list[Difference]:
+    """The queries that people label differently, those first that nothing settles, else in the order of `rows`.
+
+    Args:
+        rows: As for :func:`settled`, with ``place``.
+    """
+    by_query: dict[int, list[dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        if _given(row):
+            by_query.setdefault(row["query_id"], []).append(row)
+    found = []
+    for several in by_query.values():
+        if len({(frozenset(_given(row)), row["reason"]) for row in several}) > 1:
+            said = []
+            for row in several:
+                label = [*_given(row), *([row["reason"]] if row["reason"] else [])]
+                said.append((row["place"] or "", row["labelled_by"] or "?", "; ".join(label)))
+            found.append(Difference(several[0]["text"], said, not _one(several)["disputed"]))
+    return sorted(found, key=lambda one: one.is_settled)
+
+
+def _given(row: dict[str, Any]) -> list[str]:
+    """The leaves given, the primary first, or the tags where no leaf is."""
+    return [row["primary"], *row["secondary"]] if row["primary"] is not None else row["tags"]
+
+
 def label_sets(rows: pl.DataFrame) -> dict[str, dict[int, frozenset[str]]]:
     """What each labeller said of each query: the leaves given, or the tags where no leaf is; unlabelled rows are out.
 
@@ -55,7 +100,6 @@ def label_sets(rows: pl.DataFrame) -> dict[str, dict[int, frozenset[str]]]:
     """
     found: dict[str, dict[int, frozenset[str]]] = {}
     for row in rows.iter_rows(named=True):
-        leaves = [row["primary"], *row["secondary"]] if row["primary"] is not None else row["tags"]
-        if leaves:
+        if leaves := _given(row):
             found.setdefault(row["labelled_by"] or "?", {})[row["query_id"]] = frozenset(leaves)
     return found

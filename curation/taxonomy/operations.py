@@ -18,6 +18,7 @@ from curation.domain.model import OTHER, Taxonomy
 __all__ = [
     "ANY_OPERATION",
     "Add",
+    "AnyOperation",
     "Describe",
     "Drop",
     "Examples",
@@ -142,7 +143,9 @@ class Examples(_Record):
 
 
 Operation = Add | Drop | Rename | Move | Merge | Split | Describe | Examples
-ANY_OPERATION: TypeAdapter[Operation] = TypeAdapter(Annotated[Operation, Field(discriminator="op")])
+AnyOperation = Annotated[Operation, Field(discriminator="op")]
+"""As a field of a model: the key ``op`` says which it is."""
+ANY_OPERATION: TypeAdapter[Operation] = TypeAdapter(AnyOperation)
 """Reads any operation from a mapping."""
 
 

@@ -17,8 +17,9 @@ import polars as pl
 from curation.errors import CurationError
 from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
+from curation.taxonomy.consequences import Dropped, dropped, rows_again
 from curation.taxonomy.convergence import convergence
-from curation.taxonomy.decisions import Plan, plan_of, read_decisions
+from curation.taxonomy.decisions import Decision, Plan, plan_of, read_decisions
 from curation.taxonomy.document import taxonomy_text
 from curation.taxonomy.entries import replace_text, review_lock
 from curation.taxonomy.lineage import Lineage
@@ -42,6 +43,7 @@ class Preview:
         version: The version they make; None when they only decline.
         changes: Its changes against the current one.
         again: Rows that are annotated again, of those annotated in the published run.
+        dropped: What goes with each node that is dropped.
         seal: Stands for all that the preview was made from: the same seal, the same outcome.
     """
 
@@ -49,6 +51,7 @@ class Preview:
     version: Version | None
     changes: list[Change]
     again: int
+    dropped: list[Dropped]
     seal: str
 
 
@@ -128,9 +131,17 @@ class Review:
         table = self._table("taxonomy")
         return table is not None and self.current.name not in table.filter("is_current")["version"].unique()
 
+    @property
+    def lost(self) -> list[str]:
+        """Versions that the published tables have and the versions file has not: somebody took them out of it."""
+        table = self._table("taxonomy")
+        known = [] if table is None else table["version"].unique(maintain_order=True).to_list()
+        return [name for name in known if name not in self.history.versions]
+
     @cached_property
     def unlabelled(self) -> pl.DataFrame:
         """Queries proposed for labelling that nobody labelled yet: rows of `seeds`."""
+        from curation.taxonomy.labellers import has_label
         from curation.teachers.seeds_file import read_seeds_file
 
         seeds = self._table("seeds")
@@ -140,8 +151,16 @@ class Review:
         if not self.seeds_file.exists():
             return proposed
         rows = read_seeds_file(self.seeds_file, self.label_versions)
-        labelled = rows.filter(pl.col("primary").is_not_null() | (pl.col("tags").list.len() > 0))
-        return proposed.join(labelled, on="query_id", how="anti", maintain_order="left")
+        return proposed.join(rows.filter(has_label()), on="query_id", how="anti", maintain_order="left")
+
+    def not_in_log(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of some `rows` with a ``query_id`` that are no queries of the published run; none without a run."""
+        run = self.workspace.store.run()
+        if not run or "queries" not in run["tables"]:
+            return rows.clear()
+        queries = self.workspace.table("queries").select("query_id")
+        known = queries.filter(pl.col("query_id").is_in(rows["query_id"].implode())).collect()
+        return rows.join(known, on="query_id", how="anti", maintain_order="left")
 
     @property
     def label_versions(self) -> list[Any]:
@@ -165,8 +184,11 @@ class Review:
         from curation.taxonomy.review_file import decisions_text, seeds_text
 
         written = {}
+        self.finish()
         if self.waiting:
-            self.plan()  # what is there must be right before more is added
+            plan = self.plan()  # what is there must be right before more is added
+            if plan.stale and not plan.operations and not plan.rejected and plan.undecided == len(self.waiting):
+                self._put_away_stale()
             before = self.decisions_file.read_text(encoding="utf-8") if self.decisions_file.exists() else ""
             replace_text(self.decisions_file, decisions_text(before, self.current.name, self.waiting))
             written[self.decisions_file] = len(self.waiting)
@@ -176,6 +198,13 @@ class Review:
             written[self.seeds_file] = self.unlabelled.height
         return written
 
+    def _put_away_stale(self) -> None:
+        """Put the decisions file away if nothing is in it but what an earlier run proposed and nobody decided."""
+        given = read_decisions(self.decisions_file, self.proposals, self.history.accepted)
+        stale = [isinstance(one.what, Decision) and one.what.proposal not in self.proposals for one in given]
+        if all(stale):
+            locked(self.place, Review.put_away)
+
     # -- decisions
 
     def plan(self, text: str | None = None) -> Plan:
@@ -184,6 +213,8 @@ class Review:
         Raises:
             CurationError: An entry is wrong; its line is named.
         """
+        if text is None and self.carried_out is not None:
+            return Plan(undecided=len(self.waiting))
         given = read_decisions(self.decisions_file, self.proposals, self.history.accepted, text)
         return plan_of(self.current.taxonomy, self.decisions_file, given, self.proposals, self.places)
 
@@ -195,12 +226,14 @@ class Review:
         """
         plan, seal = self.plan(), self._seal()
         if not plan.operations:
-            return Preview(plan, None, [], 0, seal)
+            return Preview(plan, None, [], 0, [], seal)
         history = self._read_history()
-        made = history.add(self._record(plan, None, False, None))
+        made = history.add(self._record(plan))
         assert made is not None
         changes = compare(history, self.current.name, made.name)
-        return Preview(plan, made, changes, self._again(made), seal)
+        rows = self._annotations
+        again, falls = rows_again(made, rows), dropped(made, self.current.taxonomy, rows)
+        return Preview(plan, made, changes, again, falls, seal)
 
     def _seal(self) -> str:
         digest = hashlib.sha256(self.current.name.encode())
@@ -210,63 +243,96 @@ class Review:
         digest.update("".join(sorted(self.proposals)).encode())
         return digest.hexdigest()[:16]
 
-    def _again(self, version: Version) -> int:
-        """Rows of the published annotations whose labels the version makes again."""
+    @property
+    def _annotations(self) -> pl.LazyFrame | None:
         run = self.workspace.store.run()
-        if not run or "annotations" not in run["tables"]:
-            return 0
-        leaves = [leaf for leaf, fate in version.carried.items() if fate.again]
-        rows = self.workspace.table("annotations")
-        touched = pl.col("primary").is_in(leaves) | pl.col("secondary").list.set_intersection(leaves).list.len().gt(0)
-        return int(rows.filter(touched).select(pl.len()).collect().item())
+        return self.workspace.table("annotations") if run and "annotations" in run["tables"] else None
 
-    def _record(self, plan: Plan, by: str | None, auto: bool, note: str | None) -> Record:
+    def _record(self, plan: Plan, **more: Any) -> Record:
+        """The record of a plan; ``more`` fields of it: who, from what file."""
         declined = tuple(proposal.gist for proposal in plan.rejected)
-        at = now()
         if not plan.operations:
-            return Record(declined=declined, by=by, at=at, note=note)
+            return Record(declined=declined, at=now(), **more)
         return Record(
             version=next_version(self.history.versions),
             from_=self.current.name,
-            at=at,
-            by=by,
-            auto=auto,
+            at=now(),
             operations=tuple(plan.operations),
             accepted=tuple(plan.accepted),
             declined=declined,
-            note=note,
+            **more,
         )
+
+    @property
+    def carried_out(self) -> Record | None:
+        """The record that carries out the decisions file as it stands; None where none does.
+
+        There is one when whoever applied the file was stopped before it was put away.
+        """
+        last = self.history.last
+        return last if last and last.decisions and last.decisions == self._digest() else None
+
+    def _digest(self) -> str | None:
+        """Stands for the bytes of the decisions file; None where there is no file."""
+        if not self.decisions_file.exists():
+            return None
+        return hashlib.sha256(self.decisions_file.read_bytes()).hexdigest()[:16]
+
+    def finish(self) -> Record | None:
+        """Put a decisions file away that is :attr:`carried_out`; the record that did, None where there is none."""
+        return None if self.carried_out is None else locked(self.place, lambda review: review._finish())
+
+    def _finish(self) -> Record | None:
+        record = self.carried_out
+        if record is not None:
+            self.put_away()
+        return record
 
     def apply(self, by: str | None = None, seal: str | None = None) -> Preview:
         """Carry the decisions out: a version is appended, the decisions file goes to ``review/decided``.
 
-        A crash in between is harmless: entries that the version carries out already are left out the next time.
+        A crash in between is harmless: the version says which file it carries out, see :meth:`finish`.
 
         Args:
             by: Who decided.
             seal: Of the preview that was agreed to; something else that was decided since is refused.
 
         Raises:
-            CurationError: Nothing is decided, an entry is wrong, or the files changed since the preview.
+            CurationError: Nothing is decided, an entry is wrong, the file is carried out already, or the files
+                changed since the preview.
         """
         return locked(self.place, lambda review: review._apply(by, seal))
 
     def _apply(self, by: str | None, seal: str | None) -> Preview:
+        digest = self._digest()
+        if self._finish() is not None:
+            raise CurationError(f"{self.decisions_file} was carried out already; it is put away now", "Look again.")
         preview = self.preview()
         if seal is not None and seal != preview.seal:
             raise CurationError("the decisions, or the versions, changed since they were shown", "Look again first.")
         if not preview.plan.operations and not preview.plan.rejected:
-            raise CurationError(
-                f"nothing is decided in {self.decisions_file}",
-                "Write `accept`, `reject` or `edit` after `decision:`, then apply again.",
-            )
-        self._commit(self._record(preview.plan, by, False, None))
+            raise self._nothing()
+        self._commit(self._record(preview.plan, by=by, decisions=digest))
         self.put_away()
         return preview
 
+    def _nothing(self) -> CurationError:
+        if self.decisions_file.exists():
+            return CurationError(
+                f"nothing is decided in {self.decisions_file}",
+                "Write `accept`, `reject` or `edit` after `decision:`, then apply again.",
+            )
+        if self.is_behind:
+            return CurationError(
+                f"nothing is decided since version {self.current.name} was made", f"Now: curate run {self.root}"
+            )
+        return CurationError(
+            f"nothing is decided: there is no {self.decisions_file}", f"Type: curate review {self.root} --file"
+        )
+
     def accept(self, plan: Plan, by: str, note: str) -> Record:
         """Carry out what an unattended run accepts; call it under :func:`locked` only."""
-        return self._commit(self._record(plan, by, True, note))
+        return self._commit(self._record(plan, by=by, auto=True, note=note))
 
     def return_to(self, version: str, by: str | None = None) -> Record:
         """Make a version that has the tree and the labels of an earlier one.

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -29,7 +29,6 @@ _HEAD = """\
 # Then: curate review DIR --check, and curate review DIR --apply.
 """
 _SHOWN = 5
-_SEED_COLUMNS = ("text", "lang", "tags", "primary", "secondary", "reason", "labelled_by")
 
 
 def summary(proposal: Proposal) -> str:
@@ -72,7 +71,7 @@ def decisions_text(text: str, version: str, waiting: Mapping[str, Proposal]) -> 
 
 def _entry(key: str, proposal: Proposal) -> str:
     size = f"{proposal.rows:,} queries, {proposal.weight:,} raw rows, confidence {proposal.confidence:.2f}"
-    trend = "" if proposal.trend is None else f", trend {proposal.trend:+.2f}"
+    trend = "" if proposal.trend is None else f", trend {round(proposal.trend, 2) + 0:+.2f}"  # no -0.00
     lines = [
         f'- proposal: "{key}"',
         f"  # {summary(proposal)}",
@@ -90,21 +89,26 @@ def seeds_text(text: str, proposed: pl.DataFrame) -> str:
     """A seeds file with a row for each query that waits for a label.
 
     Args:
-        text: The file as it is, kept byte for byte; empty for a new one.
+        text: The file as it is, kept byte for byte; empty for a new one, which begins with a byte order mark, without
+            which Excel does not show Chinese.
         proposed: Rows of `seeds`; those whose text stands in `text` already are not added.
     """
+    from curation.teachers.seeds_file import COLUMNS, delimiter_of
+
     stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    columns: Iterable[str] = _SEED_COLUMNS
+    delimiter = delimiter_of(text) if text else ","
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    columns: Sequence[str] = COLUMNS
     known: set[str] = set()
     if text:
-        rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline="")))
+        rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""), delimiter=delimiter))
         columns = [name.strip() for name in rows[0]]
-        place = list(columns).index("text")
+        place = columns.index("text")
         known = {row[place].strip() for row in rows[1:] if len(row) > place}
         if not text.endswith("\n"):
             stream.write("\n")
     else:
+        stream.write("\ufeff")
         writer.writerow(columns)
     for query, lang in proposed.select("text", "lang").iter_rows():
         if query not in known:

@@ -36,11 +36,10 @@ from curation.errors import CurationError
 from curation.taxonomy.editor import edited
 from curation.taxonomy.entries import Entries, replace_text
 from curation.taxonomy.lineage import Fate
-from curation.taxonomy.operations import ANY_OPERATION, Operation, document
+from curation.taxonomy.operations import ANY_OPERATION, AnyOperation, document
 
 __all__ = ["History", "Record", "Version", "append", "next_version", "now"]
 
-_AnyOperation = Annotated[Operation, Field(discriminator="op")]
 _Written = Annotated[str, BeforeValidator(lambda value: value if value is None else str(value))]
 _HEAD = """\
 # Versions of the taxonomy, oldest first. `curate review` appends to this file and changes nothing in it; what you
@@ -61,6 +60,8 @@ class Record(BaseModel):
         auto: Whether an unattended run accepted the proposals.
         convergence: How far it is from the version before: see :mod:`curation.taxonomy.rounds`.
         accepted: Ids of the accepted proposals.
+        decisions: Digest of the decisions file that it carries out, so that the file is known for done if whoever
+            applied it was stopped before the file was put away.
         declined: What declined proposals asked for (:attr:`curation.taxonomy.proposal.Proposal.gist`).
         note: Anything that a person wants to remember.
     """
@@ -74,8 +75,9 @@ class Record(BaseModel):
     by: str | None = None
     auto: bool = False
     convergence: dict[str, float] | None = None
-    operations: tuple[_AnyOperation, ...] = ()
+    operations: tuple[AnyOperation, ...] = ()
     accepted: tuple[_Written, ...] = ()
+    decisions: str | None = None
     declined: tuple[dict[str, Any], ...] = ()
     note: str | None = None
 
@@ -90,6 +92,7 @@ class Version:
         labels_from: The version whose labels its own follow from: the one before it, or the one it returns to.
         carried: What becomes of the labels of each leaf of `labels_from`.
         nodes: Each node of `labels_from` with its id here, None for one that is gone.
+        dropped: Each node of `labels_from` that was dropped, with the leaves whose labels went with it.
     """
 
     taxonomy: Taxonomy
@@ -97,6 +100,7 @@ class Version:
     labels_from: str | None = None
     carried: dict[str, Fate] = field(default_factory=dict)
     nodes: dict[str, str | None] = field(default_factory=dict)
+    dropped: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -105,12 +109,20 @@ class Version:
 
 
 class History:
-    """All versions by name, the base first, the newest last."""
+    """All versions by name, the base first, the newest last.
+
+    Attributes:
+        versions: By name.
+        declined: Gists of the proposals that were declined.
+        accepted: Ids of the proposals that were accepted, with the version.
+        last: The record that was taken in last.
+    """
 
     def __init__(self, base: Taxonomy) -> None:
         self.versions: dict[str, Version] = {base.version: Version(base)}
         self.declined: list[dict[str, Any]] = []
         self.accepted: dict[str, str] = {}
+        self.last: Record | None = None
 
     @classmethod
     def read(cls, base: Taxonomy, path: Path | None) -> History:
@@ -156,6 +168,7 @@ class History:
             if record.operations or record.return_to or not record.declined:
                 raise CurationError("a record without a version may only decline proposals")
             self.declined += record.declined
+            self.last = record
             return None
         if record.version in self.versions:
             raise CurationError(f"version {record.version!r} is there already")
@@ -168,10 +181,12 @@ class History:
             made = self._returned(record, self.get(record.return_to))
         else:
             editor = edited(before.taxonomy, record.operations)
-            made = Version(editor.taxonomy(record.version), record, before.name, editor.carried(), editor.ids())
+            tree, fates = editor.taxonomy(record.version), editor.carried()
+            made = Version(tree, record, before.name, fates, editor.ids(), editor.dropped())
         self.versions[made.name] = made
         self.declined += record.declined
         self.accepted |= dict.fromkeys(record.accepted, made.name)
+        self.last = record
         return made
 
     def _returned(self, record: Record, target: Version) -> Version:

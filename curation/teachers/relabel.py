@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from curation.domain.model import OTHER
 from curation.taxonomy.lineage import Fate, Lineage
 from curation.taxonomy.seeds import carried
 from curation.teachers.base import Annotator
@@ -150,7 +151,8 @@ def carried_labels(labels: pl.DataFrame, fates: Mapping[str, Fate], version: str
         version: The next version.
 
     Returns:
-        The labels, row by row, and a mask; the labels of masked rows mean nothing.
+        The labels, row by row, and a mask; the labels of masked rows mean nothing. A label that falls to an Other
+        because its leaf was dropped has confidence 0: no teacher gave it.
     """
     becomes = {leaf: fate.becomes for leaf, fate in fates.items()}
     again = [leaf for leaf, fate in fates.items() if fate.again or fate.becomes is None]
@@ -160,8 +162,17 @@ def carried_labels(labels: pl.DataFrame, fates: Mapping[str, Fate], version: str
         again=pl.col("primary").is_in(again).fill_null(False)
         | pl.col("secondary").list.eval(pl.element().is_in(again)).list.any()
     )["again"]
+    fallen = [old for old, new in becomes.items() if new and _is_other(new) and not _is_other(old)]
+    nobody_said = pl.col("primary").is_in(fallen).fill_null(False)
     mapped = labels.with_columns(
-        primary=primary, secondary=pl.col("secondary").list.eval(further), taxonomy_version=pl.lit(version)
+        confidence=pl.when(nobody_said).then(pl.lit(0, pl.Float32)).otherwise("confidence"),
+        primary=primary,
+        secondary=pl.col("secondary").list.eval(further),
+        taxonomy_version=pl.lit(version),
     )
     without_primary = pl.col("secondary").list.set_difference(pl.concat_list("primary"))
     return mapped.with_columns(secondary=without_primary.list.drop_nulls().list.sort()), mask
+
+
+def _is_other(leaf: str) -> bool:
+    return leaf.rpartition(".")[2] == OTHER

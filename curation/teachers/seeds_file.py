@@ -1,10 +1,12 @@
 """Reading the seeds that a person labelled: CSV, JSONL, or YAML in the format of a domain's ``seeds.yaml``.
 
 Columns of CSV and keys of JSONL: ``text``, and any of ``lang``, ``tags``, ``primary``, ``secondary``, ``reason``,
-``labelled_by``. ``tags`` and ``secondary`` hold several values parted by ``;`` or ``|``, or a JSON list. Every
-mistake is told with its line. Several people may label one query, each in a row of their own; a directory is read as
-all the files in it, those of each file labelled by whom it is named after. :mod:`curation.taxonomy.labellers` makes
-one label of them.
+``labelled_by``; others are a person's own notes and left out, unless they look like one of these misspelt. ``tags``
+and ``secondary`` hold several values parted by ``;`` or ``|``, or a JSON list. Fields of CSV are parted by commas,
+semicolons or tabs, whichever part the names of the first line. Every mistake is told with its line.
+
+Several people may label one query, each in a row of their own; a directory is read as all the files in it, those of
+each file labelled by whom it is named after. :mod:`curation.taxonomy.labellers` makes one label of them.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ import polars as pl
 from curation.domain.model import REASONS, Taxonomy
 from curation.errors import CurationError
 
-__all__ = ["COLUMNS", "read_seeds_file"]
+__all__ = ["COLUMNS", "delimiter_of", "other_columns", "read_seeds_file"]
 
 COLUMNS = ("text", "lang", "tags", "primary", "secondary", "reason", "labelled_by")
 _LISTS = ("tags", "secondary")
 _TYPES = {name: pl.List(pl.String) if name in _LISTS else pl.String for name in COLUMNS}
 _PARTS = re.compile(r"[;|；]")
+_PARTED = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_DELIMITERS = (",", ";", "\t")
 _LANG = re.compile(r"[a-z]{2,3}")
 
 
@@ -42,9 +46,9 @@ def read_seeds_file(path: Path, taxonomy: Taxonomy | Sequence[Taxonomy] | None) 
             leaves of a row is the one it speaks of. None for any leaves, where only tags count.
 
     Returns:
-        ``query_id``, :data:`COLUMNS` and ``version``, of the taxonomy that the row speaks of, if any was given; a
-        row for each query and labeller. ``lang``, ``primary``, ``reason`` and ``labelled_by`` may be null, and a row
-        may be without any label.
+        A row for each query and labeller: ``query_id``, :data:`COLUMNS`, ``version``, of the taxonomy that it speaks
+        of, if any was given, and ``place``, where it stands, such as ``line 3`` (null in YAML). ``lang``,
+        ``primary``, ``reason`` and ``labelled_by`` may be null, and a row may be without any label.
 
     Raises:
         CurationError: naming file and line.
@@ -58,7 +62,30 @@ def read_seeds_file(path: Path, taxonomy: Taxonomy | Sequence[Taxonomy] | None) 
         rows = [row.by(file.stem) for file in files for row in _rows(file, versions)]
     else:
         rows = _rows(path, versions)
-    return _distinct([row.checked(versions) for row in rows])
+    return _distinct([row.checked(versions) for row in rows], path.is_dir())
+
+
+def delimiter_of(text: str) -> str:
+    """What parts the fields of CSV whose first line names the columns: a comma, unless only ``;`` or a tab finds
+    a column `text`. Spreadsheets of many countries write ``;``."""
+    line = text.lstrip("\ufeff").split("\n", 1)[0]
+    for delimiter in _DELIMITERS:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+        if "text" in (name.strip() for name in names):
+            return delimiter
+    return max(_DELIMITERS, key=line.count)
+
+
+def other_columns(path: Path) -> list[str]:
+    """The columns of a seeds file, or of the CSV files of a directory, that are left out: a person's own notes."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    names: dict[str, None] = {}
+    for file in files:
+        if file.suffix.lower() == ".csv":
+            text = _text(file)
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(text)), [])
+            names |= dict.fromkeys(name.strip() for name in header)
+    return [name for name in names if name and name not in COLUMNS]
 
 
 def _rows(path: Path, versions: Sequence[Taxonomy]) -> list[_Row]:
@@ -81,6 +108,12 @@ class _Row:
 
     def fail(self, what: str, hint: str | None = None) -> NoReturn:
         raise CurationError(f"{self.path}, line {self.line}: {what}", hint=hint)
+
+    def place(self, named: bool) -> str | None:
+        """The line, with the file's name if `named`; None where lines are not known."""
+        if self.line is None:
+            return None
+        return f"{self.path.name}, line {self.line}" if named else f"line {self.line}"
 
     def by(self, labeller: str) -> _Row:
         """The row with a labeller, where it names none."""
@@ -119,11 +152,13 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise CurationError(f"{path}, line {line}: not UTF-8", hint="Save the file as UTF-8.") from None
+        hint = "Save the file as UTF-8; in Excel: Save as, CSV UTF-8."
+        raise CurationError(f"{path}, line {line}: not UTF-8", hint=hint) from None
 
 
 def _csv_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    text = _text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(text), strict=True)
     header: list[str] | None = None
     line = 1
     try:
@@ -132,10 +167,10 @@ def _csv_rows(path: Path, versions: Sequence[Taxonomy]) -> Iterator[_Row]:
                 header = [name.strip() for name in record]
                 _check_names(path, line, header)
             elif any(field.strip() for field in record):
-                if len(record) > len(header):
+                if any(field.strip() for field in record[len(header) :]):
                     raise CurationError(
                         f"{path}, line {line}: {len(record)} fields under {len(header)} column names",
-                        hint="Put a text with commas into double quotes.",
+                        hint=f"Put a text with {_PARTED[reader.dialect.delimiter]} into double quotes.",
                     )
                 yield _row(path, line, dict(zip(header, record, strict=False)))
             line = reader.line_num + 1
@@ -189,15 +224,21 @@ _SUFFIXES = "Save it in one of these formats."
 
 
 def _check_names(path: Path, line: int, names: list[str]) -> None:
-    unknown = next((name for name in names if name not in COLUMNS), None)
-    if unknown is not None:
-        raise CurationError(
-            f"{path}, line {line}: unknown column {unknown!r}", hint=f"The columns are {', '.join(COLUMNS)}."
-        )
+    for name in names:
+        near = difflib.get_close_matches(name.lower(), COLUMNS, 1, cutoff=0.8)
+        if name not in COLUMNS and near and near[0] not in names:
+            raise CurationError(
+                f"{path}, line {line}: unknown column {name!r}",
+                hint=f"Did you mean {near[0]!r}? Call it otherwise if it holds notes of your own.",
+            )
     if "text" not in names:
-        raise CurationError(f"{path}, line {line}: there is no column `text`", hint="It holds the query.")
-    if len(set(names)) < len(names):
-        raise CurationError(f"{path}, line {line}: a column name stands twice")
+        raise CurationError(
+            f"{path}, line {line}: there is no column `text`, which holds the query",
+            hint=f"The first line must name columns: {', '.join(COLUMNS)}.",
+        )
+    twice = next((name for name in COLUMNS if names.count(name) > 1), None)
+    if twice is not None:
+        raise CurationError(f"{path}, line {line}: the column name {twice!r} stands twice")
 
 
 def _row(path: Path, line: int | None, record: dict[str, Any]) -> _Row:
@@ -223,8 +264,13 @@ def _row(path: Path, line: int | None, record: dict[str, Any]) -> _Row:
     return row
 
 
-def _distinct(rows: list[_Row]) -> pl.DataFrame:
-    """One row a query and labeller; two of the same with different labels are a mistake."""
+def _distinct(rows: list[_Row], several: bool) -> pl.DataFrame:
+    """One row a query and labeller; two of the same with different labels are a mistake.
+
+    Args:
+        rows: All rows.
+        several: Whether places must name their file.
+    """
     import pyarrow as pa
 
     from curation.algorithms.normalise import normalise, query_ids
@@ -238,11 +284,12 @@ def _distinct(rows: list[_Row]) -> pl.DataFrame:
         earlier = first.setdefault((query_id, row.values["labelled_by"]), row)
         labels = [{name: r.values[name] for name in COLUMNS if name not in ("text", "lang")} for r in (earlier, row)]
         if labels[0] != labels[1]:
-            where = f"line {earlier.line}" if earlier.line else repr(earlier.values["text"])
+            where = earlier.place(earlier.path != row.path) or repr(earlier.values["text"])
             row.fail(
                 f"the same query as in {where}, with other labels",
                 "Keep one of the two rows, or say in labelled_by who labelled which.",
             )
-    frame = pl.DataFrame([row.values for row in first.values()], schema=_TYPES | {"version": pl.String})
+    values = [row.values | {"place": row.place(several)} for row in first.values()]
+    frame = pl.DataFrame(values, schema=_TYPES | {"version": pl.String, "place": pl.String})
     ids_kept = pl.Series("query_id", [query_id for query_id, _ in first], dtype=pl.UInt64)
-    return frame.select(ids_kept, *COLUMNS, "version")
+    return frame.select(ids_kept, *COLUMNS, "version", "place")

@@ -132,14 +132,14 @@ def browser(profile: Path) -> Iterator[Tab]:
 
 
 @contextlib.contextmanager
-def served(root: Path) -> Iterator[tuple[str, Any]]:
-    """The page of a workspace: its address with the token, and its desk."""
+def served(root: Path, by: str | None = None) -> Iterator[tuple[str, Any]]:
+    """The page of a workspace, reviewed by somebody: its address with the token, and its desk."""
     import uvicorn
 
     from curation.review_page.desk import Desk
     from curation.review_page.server import _listen, make_app
 
-    with contextlib.closing(Desk(root)) as desk, _listen(0) as listener:
+    with contextlib.closing(Desk(root, by)) as desk, _listen(0) as listener:
         port = listener.getsockname()[1]
         server = uvicorn.Server(uvicorn.Config(make_app(desk, TOKEN, port), log_level="warning"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

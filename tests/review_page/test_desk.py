@@ -40,7 +40,7 @@ def decisions(root):
 
 
 def labels(root):
-    text = (root / "review" / "seeds.csv").read_text(encoding="utf-8")
+    text = (root / "review" / "seeds.csv").read_text(encoding="utf-8-sig")
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
@@ -454,3 +454,24 @@ def _edit(desk, random):
         primary = random.choice([None, "other", f"{POI}.constrained_poi_search"])
         desk.label({"query_id": str(random.choice(ids_of(SEEDS))), "by": by, "tags": tags[: random.randint(0, 2)],
                     "primary": primary, "secondary": ["discovery.area_summaries"] if primary else []})  # fmt: skip
+
+
+def test_the_name_of_who_reviews_is_told_to_the_page(tmp_path):
+    root = make_workspace(tmp_path / "w", PROPOSALS)
+    for by in ("李雷", None):
+        desk = Desk(root, by)
+        assert desk.state()["by"] == by
+        desk.close()
+
+
+def test_what_was_applied_and_not_put_away_is_put_away(tmp_path, monkeypatch):
+    root = make_workspace(tmp_path / "w", PROPOSALS)
+    file = root / "review" / "decisions.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("- {op: rename, node: discovery, name: 发现}\n", encoding="utf-8")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Review, "put_away", lambda self: None)
+        Review(root).apply("ann")
+    desk = Desk(root)
+    assert desk.state()["trouble"] is None and not file.exists()
+    desk.close()

@@ -48,6 +48,25 @@ def test_the_address_bar_does_not_keep_the_token(page):
     assert page.run("document.title") == "Review of w"
 
 
+def test_the_name_that_the_command_was_given_is_shown_and_kept_with_a_decision(tab, tmp_path):
+    drop = "- {op: drop, node: discovery.area_summaries}\n"
+    root = make_workspace(tmp_path / "w", PROPOSALS)
+    (root / "review").mkdir(exist_ok=True)
+    (root / "review" / "decisions.yaml").write_text(drop)
+    tab.errors.clear()
+    with served(root, "李雷") as (address, desk):
+        tab.open(address)
+        tab.wait("document.querySelector('#detail h2')")
+        assert tab.run("document.getElementById('by').value") == "李雷"
+        tab.press("a")
+        tab.wait("document.querySelector('#tab-proposals .count').innerText === '4'")
+        assert [value["by"] for value in desk._decided("proposal:").values()] == ["李雷"]
+        tab.run("document.getElementById('apply').click()")
+        tab.wait("document.getElementById('apply-body').innerText.includes('discovery.area_summaries is dropped: ')")
+        tab.send("Page.navigate", url="about:blank")
+    assert tab.errors == []
+
+
 def test_accept_reject_undo_and_redo_with_keys_alone(page):
     page.press("a")
     waits(page, 4)

@@ -49,7 +49,7 @@ def test_after_any_edits_the_file_reads_as_what_was_labelled(tmp_path_factory, s
         values = {key: value for key, value in (values | changes).items() if value is not None}
         text = edit_seeds(text, changes, PROPOSED)
         assert read(text, path) == values
-        assert {row["text"] for row in csv.DictReader(io.StringIO(text, newline=""))} >= set(TEXTS[:3])
+        assert {row["text"] for row in csv.DictReader(io.StringIO(text[1:], newline=""))} >= set(TEXTS[:3])
 
 
 def test_rows_and_columns_that_are_not_touched_stay_in_place():
@@ -72,3 +72,22 @@ def test_a_row_that_waits_for_one_labeller_is_not_given_to_another(tmp_path):
 def test_taking_away_a_label_that_is_not_there_changes_no_row(labeller):
     text = edit_seeds("", {seed_key(IDS[0], "bob"): label(TEXTS[0], "other")}, PROPOSED)
     assert edit_seeds(text, {seed_key(IDS[0], labeller): None, seed_key(IDS[3], labeller): None}, PROPOSED) == text
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_notes_parted_as_the_file_parts_them_stay(tmp_path, mark):
+    text = f"{mark}note;text;primary;;note\nask 李;{TEXTS[0]};;x;y\n;{TEXTS[1].replace(chr(34), '')};other;;\n"
+    edited = edit_seeds(text, {seed_key(IDS[0], "ann"): label(TEXTS[0], "other", ["a"])}, PROPOSED)
+    head, row, *_ = edited.split("\n")
+    assert head == f"{mark}note;text;primary;;note;lang;tags;secondary;reason;labelled_by"
+    assert row == f"ask 李;{TEXTS[0]};other;x;y;;a;;;ann"
+    assert seed_key(IDS[0], "ann") in read(edited, tmp_path / "seeds.csv")
+    assert (
+        edit_seeds(edited, {seed_key(IDS[0], "ann"): None}, PROPOSED).split("\n")[1] == f"ask 李;{TEXTS[0]};;x;y;;;;;"
+    )
+
+
+def test_a_row_with_notes_stays_when_its_label_goes():
+    text = f"text,primary,labelled_by,note\n{TEXTS[0]},other,ann,hm\n{TEXTS[0]},other,bob,\n"
+    assert edit_seeds(text, {seed_key(IDS[0], name): None for name in ("ann", "bob")}, PROPOSED).count(TEXTS[0]) >= 1
+    assert f"{TEXTS[0]},,,hm" in edit_seeds(text, {seed_key(IDS[0], "ann"): None}, PROPOSED)

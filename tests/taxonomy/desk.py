@@ -37,7 +37,7 @@ def give(ctx: Any) -> None:
 
 STAGES = {
     "taxonomy": replace(taxonomy.STAGE, reads=(), shared=()),
-    "given": Stage("given", give, FolderParams, makes=("seeds", "annotations", "proposals")),
+    "given": Stage("given", give, FolderParams, makes=("seeds", "annotations", "proposals", "queries")),
 }
 
 
@@ -63,6 +63,15 @@ def seeds(*rows: tuple[str, str | None]) -> pl.DataFrame:
     return pl.DataFrame(out, schema=dict(empty.schema))
 
 
+def _queries(texts: list[str]) -> pl.DataFrame:
+    """`queries` of some texts."""
+    ids = query_ids(normalise(pa.array(texts, pa.large_string()))).tolist()
+    empty = schemas.load("queries").schema.create_empty()
+    fields = {"lang": "en", "script": "Latn", "count": 1, "n_chars": 2, "masked": [], "sources": []}
+    rows = [fields | {"query_id": n, "text": text, "norm": text} for n, text in zip(ids, texts, strict=True)]
+    return pl.DataFrame(rows, schema=dict(empty.schema))
+
+
 def annotations(*leaves: str) -> pl.DataFrame:
     empty = schemas.load("annotations").schema.create_empty()
     fields = {"constraints": [], "confidence": 1.0, "teacher": "t", "taxonomy_version": "1", "secondary": []}
@@ -76,6 +85,8 @@ def workspace(
     seed_rows: pl.DataFrame | None = None,
     rows: pl.DataFrame | None = None,
     recipe: str = RECIPE,
+    queries: list[str] | None = None,
+    versions: str | None = None,
 ) -> Path:
     """Publish a run on ``root`` and return it."""
     (root / "domain").mkdir(parents=True, exist_ok=True)
@@ -87,8 +98,14 @@ def workspace(
     to_frame(proposals or []).write_parquet(given / "proposals.parquet")
     (seeds() if seed_rows is None else seed_rows).write_parquet(given / "seeds.parquet")
     (annotations() if rows is None else rows).write_parquet(given / "annotations.parquet")
+    _queries(queries or []).write_parquet(given / "queries.parquet")
     mark = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(given.iterdir()))).hexdigest()
-    document = {"log": {"path": "log"}, "domain": "domain", "given": {"folder": str(given), "mark": mark}}
+    document = {
+        "log": {"path": "log"},
+        "domain": "domain",
+        "taxonomy": {"versions": versions},
+        "given": {"folder": str(given), "mark": mark},
+    }
     with Session(Recipe.from_dict(document, root=root, stages=STAGES), root, stages=STAGES) as session:
         session.run()
     return root

@@ -80,6 +80,22 @@ def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
         ('- proposal: "000000000000"\n  decision: accept\n', 1, "there is no proposal '000000000000'"),
         ('- proposal: "{add}"\n  decision: maybe\n', 2, "decision = 'maybe'"),
         ('- proposal: "{add}"\n  decison: accept\n', 2, "unknown key 'decison'\nDid you mean 'decision'"),
+        ('- proposal: "{add}"\n  decision: accept\n  name: wait\n', 3, "accept takes .* this entry changes name"),
+        ('- proposal: "{add}"\n  decision:\n  name: wait\n', 3, "nothing is decided, and this entry changes name"),
+        ("- op: rename\n  node: music\n  name: music\n", 1, "rename: music has that name already"),
+        ('- proposal: "{rename}"\n  decision: edit\n  name: music\n', 1, "rename: music has that name already"),
+        ("- op: move\n  node: music.play\n  parent: music\n", 1, "move: music.play is below music already"),
+        ("- op: describe\n  node: weather\n  description: All of weather.\n", 1, "is described so already"),
+        ("- op: examples\n  node: weather\n", 1, "has these examples already"),
+        ("- op: rename\n  node: wether\n  name: a\n", 1, "rename wether: there is no node"),
+        ("- op: rename\n  node: a\n  naem: b\n", 3, "unknown key 'naem'\nDid you mean 'name'. The keys are op, "),
+        ("- op: drop\n  node: a\n  why: b\n", 3, "unknown key 'why'\nThe keys are op, node"),
+        ("- op: drop\n", 1, "there is no 'node'\nThe keys are op, node"),
+        (
+            "- op: split\n  node: weather\n  parts:\n  - {{name: a, descripton: b}}\n  - {{name: b}}\n",
+            4,
+            "unknown key 'descripton'\nDid you mean 'description'. The keys are name, description, examples",
+        ),
         ('- proposal: "{add}"\n  decision: edit\n', 2, "edit changes nothing"),
         ('- proposal: "{add}"\n  decision: edit\n  name: a.b\n', 1, r"name = 'a\.b'"),
         ('- proposal: "{add}"\n  decision: edit\n  name: play\n', 1, "music has a category 'play' already"),
@@ -96,6 +112,44 @@ def test_ids_are_those_of_the_version_before_whatever_happens_to_them():
 def test_mistakes_are_told_with_their_line(tmp_path, text, line, said):
     with pytest.raises(CurationError, match=rf"decisions\.yaml, line {line}: .*{said}"):
         plan(tmp_path, text)
+
+
+@pytest.mark.parametrize("decision", ["accept", "edit"])
+def test_fields_that_say_what_the_proposal_says_change_nothing(tmp_path, decision):
+    fields = f"  decision: {decision}\n  name: pause\n  description: Wait.\n"
+    found = plan(tmp_path, '- proposal: "{add}"\n' + fields)
+    assert found.operations == [operation_of(ADD)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('- proposal: "{add}"\n  decision：accept\n', "Line 2 has a full-width colon"),
+        ('- proposal: "{add}"\n  decision:accept\n- {{op: drop, node: weather}}\n', "Line 2 needs a space after"),
+        ('- proposal: "{add}"\n\tdecision: accept\n', "Line 2 is indented by a tab"),
+        ("- {{op: add, parent: music，name: 夜市}}\n", "Line 1 has a full-width comma"),
+        ("- op：drop\n  node: weather\n", "Line 1 has a full-width colon"),
+        ("- {{op: drop, node: weather\n", "not valid YAML"),
+    ],
+)
+def test_slips_of_the_hand_are_told_at_their_line(tmp_path, text, said):
+    with pytest.raises(CurationError) as error:
+        plan(tmp_path, text)
+    assert said in str(error.value)
+
+
+def test_a_file_of_windows_is_read_and_one_of_another_encoding_told(tmp_path):
+    path = tmp_path / "decisions.yaml"
+    path.write_bytes("\ufeff- op: rename\r\n  node: weather\r\n  name: 天气\r\n".encode())
+    assert read_decisions(path, {})[0].what == ops.Rename(node="weather", name="天气")
+    path.write_bytes("- op: rename\n  node: weather\n  name: 天气\n".encode("gbk"))
+    with pytest.raises(CurationError, match="line 3: not UTF-8"):
+        read_decisions(path, {})
+
+
+def test_what_nobody_decided_of_a_proposal_that_is_gone_does_no_harm(tmp_path):
+    found = plan(tmp_path, '- proposal: "000000000000"\n  decision:\n- proposal: "{rename}"\n  decision: accept\n')
+    assert (found.stale, found.accepted, found.undecided) == (1, [RENAME.proposal_id], 3)
 
 
 def test_no_file_decides_nothing(tmp_path):

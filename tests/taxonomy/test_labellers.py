@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from curation.taxonomy.labellers import label_sets, settled
+from curation.taxonomy.labellers import differences, label_sets, settled
 
 
 def rows(*given):
@@ -53,3 +53,27 @@ def test_most_labellers_decide_and_a_draw_decides_nothing():
 def test_what_each_said_is_a_set_of_leaves_or_of_tags():
     said = label_sets(rows((1, "ana", "a", ["x"], ["t"]), (1, None, None, [], ["t"]), (2, "ana", None, [], [])))
     assert said == {"ana": {1: frozenset("ax")}, "?": {1: frozenset("t")}}
+
+
+def test_differences_say_who_said_what_and_where():
+    given = (
+        rows(
+            (1, "ana", "a", ["x"], []),
+            (1, "ben", "a", ["x"], ["t"]),
+            (2, "ana", "a", [], []),
+            (2, "ben", "b", [], []),
+            (2, "eve", "a", [], []),
+            (3, "ana", "a", [], []),
+            (3, None, None, [], ["t", "u"]),
+            (3, "eve", None, [], []),
+            (4, "ana", "a", [], []),
+            (4, "ben", "b", [], []),
+        )
+        .with_row_index("place", offset=2)
+        .with_columns(pl.format("line {}", "place").alias("place"))
+    )
+    assert differences(given) == [
+        ("4", [("line 10", "ana", "a"), ("line 11", "ben", "b")], False),
+        ("2", [("line 4", "ana", "a"), ("line 5", "ben", "b"), ("line 6", "eve", "a")], True),
+        ("3", [("line 7", "ana", "a"), ("line 8", "?", "t; u")], True),
+    ]

@@ -6,6 +6,7 @@ import pytest
 
 from curation.domain.load import load_taxonomy
 from curation.errors import CurationError
+from curation.taxonomy.consequences import Dropped
 from curation.taxonomy.document import taxonomy_text
 from curation.taxonomy.entries import review_lock
 from curation.taxonomy.review import Review
@@ -60,10 +61,41 @@ def test_a_crash_between_version_and_file_is_mended(root, monkeypatch):
     decide(root, add="accept")
     monkeypatch.setattr(Review, "put_away", lambda self: None)
     Review(root).apply()
-    assert Review(root).plan().operations == []
-    with pytest.raises(CurationError, match="nothing is decided"):
-        Review(root).apply()
+    again = Review(root)
+    assert again.plan().operations == [] and again.carried_out.version == "2"
+    with pytest.raises(CurationError, match="was carried out already"):
+        again.apply()
+    monkeypatch.undo()
+    assert again.finish().version == "2" and not again.decisions_file.exists()
+    assert Review(root).finish() is None
     assert len(Review(root).history.versions) == 2
+
+
+def test_the_same_words_mean_something_again_when_a_version_was_returned_from(root):
+    (root / "review").mkdir()
+    file = root / "review" / "decisions.yaml"
+    for _ in range(2):
+        file.write_text("- {op: drop, node: weather}\n")
+        Review(root).apply()
+        Review(root).return_to("1")
+    assert list(Review(root).history.versions) == ["1", "2", "3", "4", "5"]
+
+
+def test_rows_of_what_is_dropped_are_told(root):
+    (root / "review").mkdir()
+    file = root / "review" / "decisions.yaml"
+    file.write_text(
+        "- {op: drop, node: music.play}\n- {op: drop, node: music}\n"
+        "- {op: drop, node: news.sport.ball}\n- {op: drop, node: news.sport.ski}\n"
+    )
+    found = Review(root).preview().dropped
+    assert found == [
+        Dropped("music.play", ("music.play",), 1, "other"),
+        Dropped("music", ("music.stop",), 2, "other"),  # one of them in its Other
+        Dropped("news.sport.ball", ("news.sport.ball",), 0, "news.sport"),
+        Dropped("news.sport.ski", ("news.sport.ski",), 0, "news.sport"),
+    ]
+    assert str(found[0]) == "music.play is dropped: 1 row falls to other and will not be annotated again."
 
 
 def test_rejections_alone_make_no_version(root):

@@ -53,6 +53,11 @@ def test_what_is_there_stays_and_only_the_new_is_added():
     assert decisions_text(both, "1", {MERGE.proposal_id: MERGE}) == both
 
 
+def test_a_trend_of_nearly_nothing_has_no_minus():
+    flat = proposal("add", "music", name="pause", description="x", trend=-0.001)
+    assert ", trend +0.00\n" in decisions_text("", "1", {flat.proposal_id: flat})
+
+
 def test_summaries_say_what_is_asked():
     assert summary(ADD) == "add pause to music"
     assert summary(MERGE) == "merge music.stop into music.play"
@@ -68,13 +73,15 @@ def queries(*texts):
 
 def test_seeds_are_added_under_the_columns_that_are_there():
     new = seeds_text("", queries("hello, you", 'say "hi"', "两\n行"))
-    rows = list(csv.DictReader(io.StringIO(new)))
+    assert new.startswith("\ufeff")  # else Excel takes Chinese for something else
+    rows = list(csv.DictReader(io.StringIO(new[1:])))
     assert [row["text"] for row in rows] == ["hello, you", 'say "hi"', "两\n行"]
     assert set(rows[0]) == {"text", "lang", "tags", "primary", "secondary", "reason", "labelled_by"}
     mine = "primary,text\nweather,rain?"
     more = seeds_text(mine, queries("rain?", "sun?"))
     assert more == "primary,text\nweather,rain?\n,sun?\n"
     assert seeds_text(more, queries("rain?", "sun?")) == more
+    assert seeds_text("note\ttext\n\train?\n", queries("rain?", "a;b")) == "note\ttext\n\train?\n\ta;b\n"
 
 
 def test_the_operations_that_the_head_shows_are_read_as_they_stand(tmp_path):

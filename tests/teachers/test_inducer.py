@@ -75,9 +75,9 @@ def test_every_node_has_evidence_and_a_description_that_tells_it_from_a_sibling(
         assert node.examples
         below = {leaf for leaf in found.members if (leaf + ".").startswith(node.node_id + ".")}
         assert {where[texts[text]] for text in node.examples} <= below
-        assert node.description.startswith("Queries marked by: ")
+        assert node.description.startswith("Queries about “")
         siblings = {other.name for other in found.taxonomy.children(node.parent_id)} - {node.name, OTHER}
-        assert any(f"is {sibling}." in node.description for sibling in siblings)
+        assert any(f"belong to {sibling}." in node.description for sibling in siblings)
     assert all(
         found.taxonomy.by_id.get(f"{node.node_id}.{OTHER}") for node in found.taxonomy.nodes if not node.is_leaf
     )

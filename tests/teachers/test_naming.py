@@ -16,7 +16,7 @@ def test_without_tags_a_node_is_called_after_words_that_are_its_own():
     first, second = Namer(TEXTS).name(GROUPS, APART)
     assert {"ticket", "price"} & set(first.name.split("_"))
     assert "weather" in second.name or "下雨" in second.name
-    assert first.description.endswith(f"is {second.name}.")
+    assert first.description.endswith(f"belong to {second.name}.")
     assert "weather" not in first.description.split(". ")[0]
 
 
@@ -46,4 +46,14 @@ def test_an_inner_node_is_called_after_what_is_said_in_all_of_its_parts():
 def test_one_group_alone():
     (only,) = Namer(TEXTS).name([list(range(8))], np.zeros((1, 1)))
     assert only.name
-    assert only.description.startswith("Queries marked by: ")
+    assert only.description.startswith("Queries about “")
+
+
+def test_a_description_speaks_of_the_nearest_group_only_where_one_is_nearest():
+    texts = [text for word in ("rain", "train", "song") for text in [f"{word} please {n}" for n in range(6)]]
+    groups = [list(range(at, at + 6)) for at in (0, 6, 12)]
+    alike = Namer(texts).name(groups, np.ones((3, 3)))
+    assert not any("belong to" in name.description for name in alike)
+    apart = np.array([[0, 0.9, 0.2], [0.9, 0, 0.8], [0.2, 0.8, 0]])
+    rain, _, song = Namer(texts).name(groups, apart)
+    assert f"belong to {song.name}." in rain.description and f"belong to {rain.name}." in song.description

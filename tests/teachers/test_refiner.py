@@ -63,7 +63,7 @@ def test_leaves_that_overlap_in_part_get_descriptions_that_tell_them_apart():
     )  # fmt: skip
     found = refine(frame, vectors, TREE, Refinement(split_from=2))
     assert kinds(found) == [("describe", "news.abroad", None), ("describe", "news.local", None)]
-    assert found[0].description == "All of abroad. What is marked by town is local."
+    assert found[0].description == "All of abroad. Queries about “town” belong to local."
     told = [
         replace(node, description=one.description)
         for one in found

@@ -101,6 +101,14 @@ def test_labels_are_mapped_failed_rows_stay_and_lists_stay_sorted_sets():
     assert out.row(1, named=True)["error"] == "no" and out["primary"][1] is None
 
 
+def test_nobody_is_sure_of_a_label_that_fell_to_an_other():
+    fates = {"p.a": Fate("p.other", False), "p.other": Fate("p.other", False), "p.b": Fate("q.b", False)}
+    fates |= {"q.c": Fate("q", False), "x": Fate("x", False)}
+    out, again = carried_labels(labels([(n, leaf, []) for n, leaf in enumerate([*fates, None])]), fates, "2")
+    assert not again.any()
+    assert out["confidence"].to_list() == [0, 0.5, 0.5, 0.5, 0.5, 0.5]
+
+
 def test_a_return_gives_the_labels_of_the_version_returned_to():
     change = [ops.Split(node="weather", parts=[ops.NewLeaf(name=n, description="x") for n in ("rain", "sun")])]
     before, *_ = run(made(change), QUERIES)

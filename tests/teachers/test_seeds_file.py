@@ -8,7 +8,7 @@ import pytest
 
 from curation.domain.load import load_taxonomy
 from curation.errors import CurationError
-from curation.teachers.seeds_file import read_seeds_file
+from curation.teachers.seeds_file import delimiter_of, other_columns, read_seeds_file
 
 TREE = """
 title: Tiny
@@ -47,7 +47,7 @@ def test_csv_with_lists_quotes_and_a_byte_order_mark(read):
         "\n"
         "会下雨吗,,天气；雨,,,,\n"
     )
-    assert out.drop("query_id", "version").rows(named=True) == [
+    assert out.drop("query_id", "version", "place").rows(named=True) == [
         {
             "text": 'play "Jolene", then stop',
             "lang": "en",
@@ -97,16 +97,19 @@ def test_equal_rows_count_once_and_different_labels_are_a_mistake(read):
         ("text,secondary\nsing,weather\n", "line 2: secondary leaves and reasons need a primary", "primary"),
         ("text,primary,reason\nsing,weather,no idea\n", "line 2: 'no idea' is no reason", "missing_tool"),
         ("text,lang\nsing,English\n", "line 2: 'English' is no language", "ISO 639-1"),
-        ("text,primry\nsing,weather\n", "line 1: unknown column 'primry'", "text, lang"),
-        ("query,primary\nsing,weather\n", "line 1: unknown column 'query'", "text, lang"),
-        ("primary\nweather\n", "line 1: there is no column `text`", "query"),
-        ("text,text\na,b\n", "line 1: a column name stands twice", ""),
-        ("text,primary\nsing,weather,twice\n", "line 2: 3 fields under 2", "double quotes"),
+        ("text,primry\nsing,weather\n", "line 1: unknown column 'primry'", "Did you mean 'primary'?"),
+        ("text;Primary\nsing;weather\n", "line 1: unknown column 'Primary'", "Did you mean 'primary'?"),
+        ("query,primary\nsing,weather\n", "line 1: there is no column `text`", "text, lang"),
+        ("primary\nweather\n", "line 1: there is no column `text`", "text, lang"),
+        ("text,text\na,b\n", "line 1: the column name 'text' stands twice", ""),
+        ("text,primary\nsing,weather,twice\n", "line 2: 3 fields under 2", "with commas into double quotes"),
+        ("text;primary\na;b;weather\n", "line 2: 3 fields under 2", "with semicolons into double quotes"),
         ('text,primary\n"two\nlines",weather\n,weather\n', "line 4: the row has no text", ""),
         ("text\n\u200b\n", "nothing visible", ""),
         ('text\n"sing\n', "not valid CSV", ""),
         ("", "is empty", "text, lang"),
         (b"text\ncaf\xe9\n", "line 2: not UTF-8", "UTF-8"),
+        ("text,primary\n你好,weather\n".encode("utf-16"), "line 1: not UTF-8", "CSV UTF-8"),
     ],
 )
 def test_slips_in_csv_are_told_with_their_line(read, content, message, hint):
@@ -171,3 +174,34 @@ def test_labels_speak_of_the_first_version_that_has_their_leaves(tmp_path, taxon
     old = tmp_path / "mine.yaml"
     old.write_text("seeds: {music.stop: {en: [stop it]}}")
     assert read_seeds_file(old, [newer, taxonomy])["version"].to_list() == ["1"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_a_spreadsheet_saves_is_read_alike(read, tmp_path, taxonomy, delimiter, mark, end):
+    import csv
+    import io
+
+    rows = [["备注", "text", "tags", "primary", ""], ["hm; so", "a, b; c\td", "x;y", "weather", ""], [""] * 5]
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows(rows)
+    found = read(mark + out.getvalue())
+    assert found.select("text", "tags", "primary", "place").rows() == [
+        ("a, b; c\td", ["x", "y"], "weather", "line 2")
+    ]
+    assert other_columns(tmp_path / "mine.csv") == ["备注"]
+
+
+def test_the_first_line_says_what_parts_fields():
+    assert delimiter_of('"a;b",text\n') == ","
+    assert delimiter_of("text;note, too\n") == ";"
+    assert delimiter_of("text\na;b\n") == ","
+    assert delimiter_of("query;primary;note\n") == ";"  # so that the error is about the column
+
+
+def test_places_name_their_file_in_a_directory(tmp_path, taxonomy):
+    (tmp_path / "ana.csv").write_text("text,primary\n\nplay it,music.play\n")
+    (tmp_path / "ben.csv").write_text("text,primary\nrain?,weather\n")
+    (tmp_path / "taxonomy.yaml").unlink()
+    assert read_seeds_file(tmp_path, taxonomy)["place"].to_list() == ["ana.csv, line 3", "ben.csv, line 2"]

@@ -118,6 +118,7 @@ function previewed(shown) {
   const made = shown.to === null ? "No version is made." : `Version ${shown.from} becomes version ${shown.to}; ${count(shown.again)} of ${plural(shown.rows, "annotated row")} will be annotated again.`;
   return [
     el("p", {}, `${plural(shown.accepted, "proposal")} accepted, ${count(shown.rejected)} rejected${shown.own ? `, ${plural(shown.own, "operation")} of your own` : ""}. ${made}`),
+    ...shown.dropped.map((said) => el("p", { class: "gone" }, said)),
     shown.to === null ? "" : changesList(shown.changes)];
 }
 
@@ -209,6 +210,7 @@ window.addEventListener("focus", () => page.state && saying(async () => settle(a
 
 try {
   await settle(await get("state"));
+  if (page.state.by !== null) $("by").value = page.state.by;
   await nodes();
   const { proposals, seeds } = page.state;
   await open(proposals.waiting ? "proposals" : seeds.labelled < seeds.all ? "seeds" : proposals.all ? "proposals" : "tree");

@@ -12,7 +12,7 @@ from curation.algorithms.tagging import Tagging
 from curation.algorithms.terms import contrast, find_terms, name_of
 from curation.domain.model import OTHER
 
-__all__ = ["Name", "Namer"]
+__all__ = ["Name", "Namer", "told_apart"]
 
 Floats = NDArray[np.float64]
 
@@ -139,11 +139,20 @@ def _best(words: Sequence[str], counts: Floats, sizes: NDArray, at: int, worth: 
 
 
 def _description(at: int, names: list[str], ranked: list[list[str]], apart: Floats) -> str:
-    words = ", ".join(ranked[at][:_SHOWN])
-    said = f"Queries marked by: {words}." if words else "Queries that no word marks."
-    others = [(apart[at, other], other) for other in range(len(names)) if other != at]
-    if not others:
+    """What a group is about, and which word means the group that is nearest, where one is nearer than the rest."""
+    said = f"Queries about {_quoted(ranked[at][:_SHOWN])}." if ranked[at] else "Queries without a word in common."
+    others = sorted((apart[at, other], other) for other in range(len(names)) if other != at)
+    if not others or (len(others) > 1 and others[0][0] == others[1][0]):
         return said
-    other = min(others)[1]
+    other = others[0][1]
     instead = [word for word in ranked[other] if word not in ranked[at]][:_CONTRASTED]
-    return f"{said} What is marked by {', '.join(instead)} is {names[other]}." if instead else said
+    return f"{said} {told_apart(instead, names[other])}" if instead else said
+
+
+def told_apart(words: Sequence[str], node: str) -> str:
+    """A sentence for a description: what belongs to another node."""
+    return f"Queries about {_quoted(words)} belong to {node}."
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words)

@@ -31,7 +31,7 @@ from curation.algorithms.spread import round_robin
 from curation.algorithms.tagging import count_tags
 from curation.domain.model import Taxonomy
 from curation.taxonomy.proposal import Evidence, Part, Proposal
-from curation.teachers.embedded.naming import Namer
+from curation.teachers.embedded.naming import Namer, told_apart
 
 __all__ = ["Refinement", "ambiguous", "refine"]
 
@@ -199,7 +199,7 @@ class _Refiner:
             marks = [mark for mark in self._namer.marks(rows)[1] if mark != sibling]
             if not marks:
                 continue
-            contrast = f"What is marked by {', '.join(marks[:3])} is {sibling}."
+            contrast = told_apart(marks[:3], sibling)
             yield self._proposal(
                 "describe",
                 node.node_id,

@@ -1,0 +1,75 @@
+"""What a version does to rows that are annotated already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from curation.domain.model import Taxonomy
+from curation.taxonomy.versions import Version
+
+__all__ = ["Dropped", "dropped", "rows_again"]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What goes with a node that is dropped.
+
+    Attributes:
+        node_id: The node, as the current version calls it.
+        leaves: The leaves that go with it, itself for a leaf.
+        rows: Annotated rows whose label falls to another leaf without being annotated again.
+        to: What they fall to; empty where all are annotated again, for another change.
+    """
+
+    node_id: str
+    leaves: tuple[str, ...]
+    rows: int
+    to: str
+
+    def __str__(self) -> str:
+        """A sentence for a person."""
+        many = "1 leaf" if len(self.leaves) == 1 else f"{len(self.leaves)} leaves"
+        below = "" if self.leaves == (self.node_id,) else f" with all below it, {many}"
+        falls = "1 row falls" if self.rows == 1 else f"{self.rows:,} rows fall"
+        if not self.to:
+            return f"{self.node_id} is dropped{below}: its rows will be annotated again."
+        return f"{self.node_id} is dropped{below}: {falls} to {self.to} and will not be annotated again."
+
+
+def rows_again(version: Version, annotations: pl.LazyFrame | None) -> int:
+    """Rows that are annotated again.
+
+    Args:
+        version: A version.
+        annotations: Rows of `annotations` with labels of the version before; None for none.
+    """
+    if annotations is None:
+        return 0
+    leaves = [leaf for leaf, fate in version.carried.items() if fate.again]
+    touched = pl.col("primary").is_in(leaves) | pl.col("secondary").list.set_intersection(leaves).list.len().gt(0)
+    return int(annotations.filter(touched).select(pl.len()).collect().item())
+
+
+def dropped(version: Version, before: Taxonomy, annotations: pl.LazyFrame | None) -> list[Dropped]:
+    """What goes with each node that is dropped.
+
+    Args:
+        version: A version.
+        before: The tree that it follows on.
+        annotations: As for :func:`rows_again`.
+    """
+    counts: dict[str, int] = {}
+    if version.dropped and annotations is not None:
+        rows = annotations.group_by("primary").agg(pl.len()).collect()
+        counts = dict(rows.drop_nulls().iter_rows())
+    found = []
+    for node_id, went in version.dropped.items():
+        stay = [leaf for leaf in went if not version.carried[leaf].again]
+        to = sorted({str(version.carried[leaf].becomes) for leaf in stay})
+        leaves = tuple(leaf for leaf in went if not before.node(leaf).is_other)
+        falls = sum(counts.get(leaf, 0) for leaf in stay)
+        if went:
+            found.append(Dropped(node_id, leaves, falls, " and ".join(to)))
+    return found

@@ -82,7 +82,7 @@ class AnnotateParams(Params):
         description="embedded: rows of the log that a student is taught on, a tenth of them held out to measure it",
     )
     student_asks: float = Field(
-        0.08,
+        0.1,
         ge=0,
         le=1,
         description="embedded: share of the rows that a student asks its teacher about, those it is least sure of",

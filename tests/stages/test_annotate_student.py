@@ -29,7 +29,7 @@ def test_a_student_labels_where_the_vectors_are_the_cheaper_ones(domain, asked, 
     assert labels["error"].null_count() == rows
 
 
-@pytest.mark.parametrize("asks", [0, 0.08, 1])
+@pytest.mark.parametrize("asks", [0, 0.1, 1])
 def test_rows_beyond_the_lesson_are_the_students_but_for_those_it_asks_about(domain, asked, asks):  # noqa: F811
     ctx = run(domain, tables(domain, MANY), params={"student": "auto", "lesson": 100, "student_asks": asks})
     counts = dict(ctx.out("annotations").group_by("teacher").len().iter_rows())

@@ -98,6 +98,9 @@ class Caller:
                 async with self._limits.slot(expected) as epoch:
                     if self._refused:
                         raise self._refused
+                    if self._stopping:
+                        # Cancelled already; but nothing on the way here need have waited, and so noticed.
+                        raise asyncio.CancelledError
                     begun, claim = self._now(), self._claim(key, call)
                     if claim is Claim.GRANTED:
                         return await self._send(key, call, expected, epoch)

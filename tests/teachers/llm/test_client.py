@@ -524,11 +524,12 @@ def test_an_interrupt_keeps_the_answers_of_calls_under_way(server: Server, tmp_p
             raise KeyboardInterrupt
 
     with (
-        open_client(server.settings(concurrency=4), tmp_path, "annotate") as client,
+        open_client(server.settings(concurrency=4, **PRICES), tmp_path, "annotate") as client,
         pytest.raises(KeyboardInterrupt),
     ):
         client.ask([request(number) for number in range(40)], interrupt)
     assert len(server.sent) < 40
+    assert spent(tmp_path) == pytest.approx(len(server.sent) * 0.11)  # nothing counts as lost
     server.script = lambda sent: Act()
     assert len(ask(server, tmp_path, range(40))) == 40
     assert answered_twice(server) == []

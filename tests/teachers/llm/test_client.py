@@ -424,6 +424,14 @@ def test_one_repair_more_needs_no_call_that_was_made(server: Server, tmp_path: P
     assert len(server.sent) == 2
 
 
+def test_a_model_that_repeats_a_bad_answer_is_asked_anew_for_each_repair(server: Server, tmp_path: Path) -> None:
+    server.script = lambda sent: Act(text=PROSE)
+    assert ask(server, tmp_path, [7], repairs=1, max_failed_share=1.0)[0].kind == "failed"
+    server.script = lambda sent: Act()
+    assert ask(server, tmp_path, [7], repairs=2)[0].kind == "repaired"
+    assert len(server.sent) == 3
+
+
 def test_the_key_is_nowhere_on_disk(server: Server, tmp_path: Path) -> None:
     server.script = once(Act(500, content={"error": {"message": f"who is {KEY}?"}}), 1)
     ask(server, tmp_path, range(3))

@@ -45,9 +45,11 @@ def main() -> None:
             f"[bold red]Error:[/] cannot write{_plain(where)}: {error.strerror}", highlight=False, soft_wrap=True
         )
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("Interrupted. Finished parts are kept: run again to go on.")
-        sys.exit(130)
+    except SystemExit as end:
+        # An interrupt arrives as this: typer has caught it, and says nothing.
+        if end.code == 130:
+            errors.print("Interrupted. What is finished is kept: run again to go on.")
+        raise
 
 
 def _plain(text: str) -> str:

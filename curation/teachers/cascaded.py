@@ -55,9 +55,12 @@ class CascadeAnnotator:
 
 
 def cascade_plan(ctx: Context, rows: int) -> CascadePlan:
-    """How much is asked about a log of so many rows; ``ctx`` is of the stage `annotate`."""
+    """How much is asked about a log of so many rows; ``ctx`` is of the stage `annotate`.
+
+    However small the log, two are asked about: one to learn from, one to audit.
+    """
     params = ctx.params
-    most = min(params.asked, int(params.asked_share * rows))
+    most = min(params.asked, rows, max(2, int(params.asked_share * rows)))
     audit = min(params.audit, most // 2)
     return CascadePlan(audit, most - audit, params.rounds)
 

@@ -263,6 +263,23 @@ def read_only(workspace, tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
+def test_an_interrupt_says_how_to_go_on():
+    code = """
+from curation.cli import main
+from curation.cli.app import app
+
+@app.command()
+def stop():
+    raise KeyboardInterrupt
+
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, "stop"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130
+    assert "run again to go on" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["report", "catalogue", "run"])
 def test_a_workspace_that_cannot_be_written(read_only, command):
     fails(curate(command, read_only), "cannot")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
 
 from curation.domain import load_domain
 from curation.stages import taxonomy
+from curation.stages.annotate import AnnotateParams
 from curation.teachers.base import ANNOTATIONS
 from curation.teachers.cascade import CascadePlan, agreement, cascade, leaf_f1
+from curation.teachers.cascaded import cascade_plan
 from curation.teachers.embedded.teacher import EmbeddedTeacher
 from tests.helpers import FakeContext
 from tests.teachers.test_teacher import SEEDS, TREE, encode, frame, seed_table
@@ -171,3 +175,11 @@ def test_agreement_by_hand():
 def test_f1_of_leaves_by_hand():
     said, true = labels(("a", ()), ("a", ()), ("b", ())), labels(("a", ()), ("b", ()), ("b", ()))
     assert leaf_f1(said, true) == {"a": (pytest.approx(2 / 3), 1), "b": (pytest.approx(2 / 3), 2)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "audit", "asked"), [(0, 0, 0), (1, 0, 1), (2, 1, 1), (19, 1, 1), (100, 2, 3), (10**6, 400, 1600)]
+)
+def test_the_smallest_log_is_asked_about_too(rows, audit, asked):
+    plan = cascade_plan(SimpleNamespace(params=AnnotateParams()), rows)
+    assert (plan.audit, plan.asked) == (audit, asked)

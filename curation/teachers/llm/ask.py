@@ -14,7 +14,10 @@ from curation.teachers.llm.dialogue import Call, Verdict, dialogue
 from curation.teachers.llm.outcome import Reply, Request
 from curation.teachers.llm.settings import LlmSettings
 
-__all__ = ["Asked", "Gate", "Talk", "budget_reached", "converse", "replay"]
+__all__ = ["PATIENCE", "Asked", "Gate", "Talk", "budget_reached", "converse", "replay"]
+
+PATIENCE = 20.0
+"""Seconds that calls under way have to end when a run stops, whatever the reason."""
 
 
 @dataclass
@@ -70,8 +73,9 @@ class Gate:
         return CurationError(
             f"{self._failed:,} of {self._done:,} requests to the LLM failed, more than llm.max_failed_share "
             f"({self._most:g}) allows of {self._total:,}; the commonest reason ({number:,}): {self._example[kind]}",
-            "Mend the cause (the raw answers are in the workspace's cache), or raise llm.max_failed_share. "
-            "Good answers so far are kept.",
+            "All answers are kept, the bad ones too, so that a further run pays for none twice and says the same: "
+            "raise llm.repairs (only bad answers are then asked for again), change model, max_tokens, structured or "
+            "extra of llm (all are asked again), or raise llm.max_failed_share to go on without those rows.",
         )
 
 
@@ -155,8 +159,9 @@ async def converse(
     """Carry requests through, many at a time.
 
     Raises:
-        CurationError: The budget is reached or too many failed: after what was under way has ended. Or no call will
-            be answered: at once.
+        CurationError: The budget is reached, too many failed, or no call will be answered.
+
+    However it ends, calls under way are paid for: they have :data:`PATIENCE` to come to their end.
     """
     waiting: Iterator[Talk] = iter(talks)
     broke = False
@@ -170,18 +175,22 @@ async def converse(
                 broke = True
             else:
                 asked.end(talk, gate)
-            if broke or gate.error():
+            if error := gate.error():
+                raise caller.end(error)
+            if broke:
                 return
 
     # Twice as many as may be in flight: those that wait before a repetition should not leave places empty.
     workers = min(2 * settings.concurrency, len(asked.talks))
+    if not workers:
+        return
+    tasks = [asyncio.create_task(work()) for _ in range(workers)]
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(work())
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
-    if error := gate.error():
-        raise error
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        ends = await caller.stop(tasks, PATIENCE)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end
     if broke:
         raise budget_reached(asked, cache, settings)

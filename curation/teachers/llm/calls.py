@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -59,6 +60,10 @@ class Caller:
         self._received = float(settings.max_tokens)
         self.answers = 0
         self._given_up = 0
+        self._silent_since: float | None = None
+        self._refused: CurationError | None = None
+        self._sending: set[asyncio.Task[Any]] = set()
+        self._stopping = False
         self._proven = False
         self._ended = asyncio.Event()
 
@@ -88,10 +93,15 @@ class Caller:
         key, tries, counted, pause = self.key(call), 0, 0, _POLL_FIRST
         expected = expected_prompt(call) + round(self._received)
         while (known := self.known(call)) is None:
-            answers, ended = self.answers, self._ended
+            answers, ended, begun = self.answers, self._ended, self._now()
             try:
                 async with self._limits.slot(expected) as epoch:
-                    claim = self._claim(key, call)
+                    if self._refused:
+                        raise self._refused
+                    if self._stopping:
+                        # Cancelled already; but nothing on the way here need have waited, and so noticed.
+                        raise asyncio.CancelledError
+                    begun, claim = self._now(), self._claim(key, call)
                     if claim is Claim.GRANTED:
                         return await self._send(key, call, expected, epoch)
                 # A call of ours that ends frees money, or is the one that is waited for; of others nobody tells.
@@ -102,7 +112,7 @@ class Caller:
             except RelearntFault:
                 continue
             except FatalFault as fault:
-                raise fault.told() from None
+                raise self._refused or fault.told() from None
             except RejectedFault as fault:
                 raise self._rejected(fault) from None
             except PassingFault as fault:
@@ -111,6 +121,8 @@ class Caller:
                 counted += not (fault.throttled and self.answers > answers)
                 if counted > self._settings.retries:
                     raise await self._gave_up(fault, tries) from None
+                if self._silent(fault, begun):
+                    raise self._outage(fault) from None
                 await asyncio.sleep(fault.wait or backoff(key, tries))
         return known
 
@@ -121,8 +133,67 @@ class Caller:
             raise BudgetReachedError
         return claim
 
+    def end(self, error: CurationError) -> CurationError:
+        """Make no call from now on until :meth:`stop` has been called, for the reason given, which is returned."""
+        self._refused = error
+        return error
+
+    async def stop(self, tasks: Collection[asyncio.Task[None]], seconds: float) -> list[BaseException | None]:
+        """Stop tasks that ask: at once those that wait, those that make a call after it, so that its answer is kept.
+
+        Args:
+            tasks: To be stopped, or ended already.
+            seconds: That calls under way have; those that take longer are given up.
+
+        Returns:
+            What ended each task; None where it came to its own end.
+        """
+        self._stopping = True
+        try:
+            for task in tasks:
+                if task not in self._sending:
+                    task.cancel()
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            return await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            self._stopping = False
+            self._refused = self._silent_since = None
+
+    async def leave(self) -> None:
+        """Give up the calls under way."""
+        if late := set(self._sending):
+            for task in late:
+                task.cancel()
+            await asyncio.wait(late)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    def _silent(self, fault: PassingFault, begun: float) -> bool:
+        """Whether nothing was answered for as long as one call may take with all its repetitions.
+
+        Where one call at a time may be in flight, many that take turns at an endpoint that hangs would else take that
+        long each.
+
+        Args:
+            fault: What a call met; one that was told to wait says nothing.
+            begun: When it was sent.
+        """
+        if fault.throttled or fault.wait:
+            self._silent_since = None
+            return False
+        self._silent_since = begun if self._silent_since is None else min(self._silent_since, begun)
+        settings = self._settings
+        return self._now() - self._silent_since >= (settings.retries + 1) * settings.timeout
+
     async def _send(self, key: str, call: Call, expected: int, epoch: int) -> Reply:
         """Make a claimed call, and end the claim whatever happens."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._sending.add(task)
         try:
             reply, headers = await self._endpoint.complete(call)
         except EndpointFault as fault:
@@ -132,6 +203,9 @@ class Caller:
             elif isinstance(fault, RejectedFault):
                 # No answer, but no sign of overload either.
                 self._limits.success()
+                self._silent_since = None
+            elif isinstance(fault, FatalFault):
+                self.end(fault.told())
             raise
         except BaseException:
             self._cache.release(key, lost=True)
@@ -139,6 +213,9 @@ class Caller:
         else:
             return self._keep(key, reply, headers, expected)
         finally:
+            self._sending.discard(task)
+            if self._stopping:
+                task.cancel()
             self._ended.set()
             self._ended = asyncio.Event()
 
@@ -146,7 +223,7 @@ class Caller:
         settings, limits = self._settings, self._limits
         kept = self._cache.put(key, reply, stage=self._stage, model=settings.model or "", currency=settings.currency)
         self.answers += 1
-        self._given_up = 0
+        self._given_up, self._silent_since = 0, None
         self._proven = True
         self._received += (reply.completion_tokens - self._received) * 0.1
         limits.success()
@@ -160,9 +237,12 @@ class Caller:
             return NoAnswerError(f"the endpoint's content filter withheld the answer ({fault.reason})")
         if fault.of_request or self._proven:
             return NoAnswerError(f"the endpoint rejected the request ({fault.reason})")
-        return CurationError(
-            f"the endpoint rejects what it is asked ({fault.reason})",
-            "Look for the setting it names in the section llm: model, temperature, max_tokens, structured, extra.",
+        return self.end(
+            CurationError(
+                f"the endpoint rejects what it is asked ({fault.reason})",
+                "Look for the setting it names in the section llm: model, temperature, max_tokens, structured or "
+                "extra.",
+            )
         )
 
     async def _gave_up(self, fault: PassingFault, tries: int) -> Exception:
@@ -171,9 +251,15 @@ class Caller:
         there = fault.reached or self.answers > 0
         if there and (self._given_up < _OUTAGE or await self._answers_at_all()):
             return NoAnswerError(f"the endpoint gave no answer in {tries} tries ({fault.reason})")
-        return CurationError(
-            f"the endpoint {self._settings.base_url} does not answer ({fault.reason})",
-            "See that it runs and that llm.base_url is right, then run again: answers so far are kept.",
+        return self._outage(fault)
+
+    def _outage(self, fault: PassingFault) -> CurationError:
+        slow = " If it is only slow, raise llm.timeout." if fault.late else ""
+        return self.end(
+            CurationError(
+                f"the endpoint {self._settings.base_url} does not answer ({fault.reason})",
+                f"See that it runs and that llm.base_url is right, then run again: answers so far are kept.{slow}",
+            )
         )
 
     async def _answers_at_all(self) -> bool:

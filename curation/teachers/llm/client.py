@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from curation.teachers.llm.ask import Asked, Gate, Talk, converse, replay
+from curation.teachers.llm.ask import PATIENCE, Asked, Gate, Talk, converse, replay
 from curation.teachers.llm.batch import Batches
 from curation.teachers.llm.cache import Cache
 from curation.teachers.llm.calls import Caller
@@ -76,6 +76,10 @@ class Client:
         limits = Limits(self._settings, self._loop.time)
         self._caller = Caller(self._settings, self._stage, self._cache, self._endpoint, limits)
 
+    async def _end(self) -> None:
+        await self._caller.leave()
+        await self._endpoint.close()
+
     def __enter__(self) -> Client:
         return self
 
@@ -85,7 +89,7 @@ class Client:
     def close(self) -> None:
         """End the thread, the connections and the use of the cache."""
         if self._thread.is_alive():
-            self._wait(self._endpoint.close())
+            self._wait(self._end())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -193,7 +197,10 @@ class Client:
         }
 
     def _wait(self, work: Coroutine[Any, Any, T], show: Callable[[], None] = lambda: None) -> T:
-        """Have the loop do something; an interrupt here cancels it there, and waits until it has let go."""
+        """Have the loop do something; an interrupt here cancels it there, and waits until it has let go.
+
+        A second interrupt does not wait any more.
+        """
         ended = threading.Event()
 
         async def run() -> T:
@@ -210,7 +217,7 @@ class Client:
             return future.result()
         except BaseException:
             if future.cancel():
-                ended.wait(10)
+                ended.wait(PATIENCE + 5)
             raise
 
 

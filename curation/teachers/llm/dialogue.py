@@ -60,10 +60,13 @@ def call_key(call: Call, settings: LlmSettings) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def _repair(request: Request, raw: str, fault: str) -> tuple[Message, ...]:
+def _repair(request: Request, raw: str, fault: str, number: int) -> tuple[Message, ...]:
     """The request again, with the answer it got and what is wrong with it."""
+    # A model that says the same again must not be sent the same again: the answer would be the remembered one.
+    before = f"{number} answers could not be used so far. " if number > 1 else ""
     told = (
-        f"This answer cannot be used: {fault}\n\nAnswer the request again, as one JSON object that follows this JSON "
+        f"{before}This answer cannot be used: {fault}\n\n"
+        "Answer the request again, as one JSON object that follows this JSON "
         f"schema, with no other text:\n{answer_schema(request.answer)}"
     )
     # Endpoints refuse empty messages, and many want the roles to alternate.
@@ -104,7 +107,7 @@ def dialogue(request: Request, settings: LlmSettings) -> Generator[Call, Reply, 
                 limit = 2 * settings.max_tokens
             elif repairs < settings.repairs:
                 repairs += 1
-                messages = _repair(request, text, str(fault))
+                messages = _repair(request, text, str(fault), repairs)
             else:
                 return Verdict("failed", None, f"the answer cannot be used: {fault}", reply.text)
         else:

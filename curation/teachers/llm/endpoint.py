@@ -201,7 +201,7 @@ class Endpoint:
         import openai
 
         timeout = timeout or self._settings.timeout
-        late = PassingFault(f"no answer within {timeout:g} seconds", overload=True, billed=True)
+        late = PassingFault(f"no answer within {timeout:g} seconds", overload=True, billed=True, late=True)
         try:
             # The SDK's own limit is between two chunks: a server that sends drop by drop would never meet it.
             async with asyncio.timeout(timeout):

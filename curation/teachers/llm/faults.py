@@ -55,6 +55,7 @@ class PassingFault(EndpointFault):
         throttled: Whether it refused the call only because of others (429).
         billed: Whether the call may have cost money although no answer came.
         reached: Whether the endpoint was there at all.
+        late: Whether it took too long.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class PassingFault(EndpointFault):
         throttled: bool = False,
         billed: bool = False,
         reached: bool = True,
+        late: bool = False,
     ) -> None:
         super().__init__(reason, status)
         self.wait, self.overload, self.throttled = wait, overload, throttled
-        self.billed, self.reached = billed, reached
+        self.billed, self.reached, self.late = billed, reached, late
 
 
 class RejectedFault(EndpointFault):

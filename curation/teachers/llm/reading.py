@@ -15,6 +15,8 @@ T = TypeVar("T", bound=BaseModel)
 _THOUGHT = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 _OPENINGS = 64
 """Opening braces at which an object is looked for; prose has few, and each costs a scan of the text."""
+_LONG = 300
+"""Letters of a single fault that are too many to tell."""
 
 
 class UnreadableAnswerError(Exception):
@@ -23,9 +25,12 @@ class UnreadableAnswerError(Exception):
 
 def _told(error: ValidationError) -> str:
     faults = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False)[:8]:
-        place = ".".join(str(step) for step in fault["loc"])
-        faults.append(f"{place}: {fault['msg']}" if place else fault["msg"])
+    for fault in error.errors(include_url=False, include_context=False)[:8]:
+        place, told = ".".join(str(step) for step in fault["loc"]), fault["msg"]
+        if fault["type"] == "literal_error" and len(told) > _LONG:
+            # What is allowed may be hundreds of leaves, which the request has named.
+            told = f"{str(fault['input'])[:80]!r} is none of the values allowed here"
+        faults.append(f"{place}: {told}" if place else told)
     return "; ".join(faults)[:2000]
 
 

@@ -424,6 +424,14 @@ def test_one_repair_more_needs_no_call_that_was_made(server: Server, tmp_path: P
     assert len(server.sent) == 2
 
 
+def test_a_model_that_repeats_a_bad_answer_is_asked_anew_for_each_repair(server: Server, tmp_path: Path) -> None:
+    server.script = lambda sent: Act(text=PROSE)
+    assert ask(server, tmp_path, [7], repairs=1, max_failed_share=1.0)[0].kind == "failed"
+    server.script = lambda sent: Act()
+    assert ask(server, tmp_path, [7], repairs=2)[0].kind == "repaired"
+    assert len(server.sent) == 3
+
+
 def test_the_key_is_nowhere_on_disk(server: Server, tmp_path: Path) -> None:
     server.script = once(Act(500, content={"error": {"message": f"who is {KEY}?"}}), 1)
     ask(server, tmp_path, range(3))
@@ -510,6 +518,69 @@ def test_an_interrupt_in_the_callers_thread_cancels_and_keeps_what_was_answered(
         # The client can still be used.
         outcomes = client.ask([request(number) for number in range(20)])
     assert sum(outcome.cached for outcome in outcomes) >= 10
+
+
+def answered_twice(server: Server) -> list[int]:
+    return [number for number, times in Counter(sent.asked for sent in server.sent).items() if times > 1]
+
+
+def test_an_interrupt_keeps_the_answers_of_calls_under_way(server: Server, tmp_path: Path) -> None:
+    server.script = lambda sent: Act(delay=0.3)
+
+    def interrupt(done: int, total: int) -> None:
+        if done >= 5:
+            raise KeyboardInterrupt
+
+    with (
+        open_client(server.settings(concurrency=4, **PRICES), tmp_path, "annotate") as client,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        client.ask([request(number) for number in range(40)], interrupt)
+    assert len(server.sent) < 40
+    assert spent(tmp_path) == pytest.approx(len(server.sent) * 0.11)  # nothing counts as lost
+    server.script = lambda sent: Act()
+    assert len(ask(server, tmp_path, range(40))) == 40
+    assert answered_twice(server) == []
+
+
+def test_a_refusal_in_the_midst_keeps_the_answers_of_calls_under_way(server: Server, tmp_path: Path) -> None:
+    server.script = lambda sent: Act(401) if sent.asked == 20 else Act(delay=0.3)
+    assert "refuses" in fails(server, tmp_path, range(60), concurrency=8, **PRICES).message
+    made = len(server.sent)
+    assert 20 < made < 40
+    assert spent(tmp_path) == pytest.approx((made - 1) * 0.11)  # nothing counts as lost
+    server.script = lambda sent: Act()
+    ask(server, tmp_path, range(60), **PRICES)
+    assert answered_twice(server) == [20]
+
+
+def test_a_refusal_of_the_first_call_costs_nothing(server: Server, tmp_path: Path) -> None:
+    server.script = lambda sent: Act(401)
+    fails(server, tmp_path, range(60), **PRICES)
+    assert len(server.sent) == 1
+    assert spent(tmp_path) == 0
+
+
+def test_too_many_failures_end_the_run_before_more_is_paid_for(server: Server, tmp_path: Path) -> None:
+    """One call at a time, two requests open: when the first has failed, the second is not repaired any more."""
+    server.script = lambda sent: Act(text=PROSE)
+    error = fails(server, tmp_path, range(60), concurrency=1, max_failed_share=0)
+    assert len(server.sent) == 3
+    # The bad answer is remembered: the hint names what asks for it again.
+    assert fails(server, tmp_path, range(60), concurrency=1, max_failed_share=0).message == error.message
+    assert len(server.sent) == 3
+    assert "llm.repairs" in (error.hint or "")
+
+
+def test_an_endpoint_that_hangs_from_the_start_is_told_in_the_time_of_one_call(
+    server: Server, tmp_path: Path
+) -> None:
+    """Many calls take turns at the only place in flight; they do not get their repetitions one after the other."""
+    server.script = lambda sent: Act(delay=30)
+    error = fails(server, tmp_path, range(60), concurrency=16, timeout=0.3, retries=2)
+    assert "does not answer" in error.message
+    assert "llm.timeout" in (error.hint or "")
+    assert len(server.sent) <= 4
 
 
 # -- money

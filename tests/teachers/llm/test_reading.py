@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from curation.teachers.llm.reading import UnreadableAnswerError, read_answer
 
@@ -55,6 +56,15 @@ def test_the_answer_is_found_in_what_goes_round_it(text: str) -> None:
 def test_a_fault_is_told(text: str, told: str) -> None:
     with pytest.raises(UnreadableAnswerError, match=told):
         read_answer(text, Pair)
+
+
+def test_a_value_outside_of_a_long_list_is_told_without_the_list() -> None:
+    leaves = tuple(f"a.rather.long.name.of.a.leaf.{number}" for number in range(50))
+    for allowed, told in ((leaves, "word: 'cats' is none of the values allowed here"), (("dogs",), "dogs")):
+        answer = create_model("Answer", word=(Literal[allowed], ...))  # type: ignore[valid-type]
+        with pytest.raises(UnreadableAnswerError, match=told) as caught:
+            read_answer('{"word": "cats"}', answer)
+        assert len(str(caught.value)) < 100
 
 
 def test_a_piece_of_a_broken_answer_is_never_taken_for_an_answer() -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "domain_without",
     "evenly",
     "found_of",
+    "left_for_development",
     "plant",
     "planted_leaves",
     "rounds",
@@ -234,8 +235,18 @@ def _link_objects(base: Path, root: Path) -> None:
                 shutil.copytree(source, target, copy_function=os.link)
 
 
-def plant(most: int, accept: bool = True) -> Iterator[Row]:
-    """For each hidden leaf: what was proposed, the control, what accepting it did; at the end how many are found."""
+def left_for_development(counts: dict[str, int], checked: Collection[str], least: int = 100) -> list[str]:
+    """The leaves with enough queries in the log that the check does not hide; the root's Other is none."""
+    from curation.domain.model import OTHER
+
+    return sorted(leaf for leaf, count in counts.items() if count >= least and leaf not in {*checked, OTHER})
+
+
+def plant(most: int, accept: bool = True, development: bool = False) -> Iterator[Row]:
+    """For each hidden leaf: what was proposed, the control, what accepting it did; at the end how many are found.
+
+    For development the leaves are hidden that the check leaves alone, so that it stays one.
+    """
     from curation.domain import load_domain
 
     control = Desk("base").run()
@@ -245,6 +256,8 @@ def plant(most: int, accept: bool = True) -> Iterator[Row]:
         counts[leaf] = counts.get(leaf, 0) + 1
     known, hits = control.review.waiting, 0
     leaves = evenly(planted_leaves(load_domain("map_travel").taxonomy, counts), most)
+    if development:
+        leaves = left_for_development(counts, leaves)
     for leaf in leaves:
         name = leaf.replace(".", "-")
         desk = Desk(name, domain_without([leaf], SOURCE, PLACE / "domains" / name)).run()

@@ -8,10 +8,8 @@ same labels. Clusters of such vectors are purer by intent than those of the bare
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from curation.algorithms.spread import round_robin
@@ -31,7 +29,7 @@ _KERNEL, _WEIGHT = 2.0**20, 2.0**17
 _BLOCK = 2048
 
 
-def informed(vectors: FloatRows, known: FloatRows, labels: Sequence[str]) -> NDArray[np.float32]:
+def informed(vectors: FloatRows, known: FloatRows, labels: ArrayLike) -> NDArray[np.float32]:
     """Unit vectors, float32[n, d + labels], of rows that may be compared with each other.
 
     The same for any number of threads; a row's depends on the others by their mean only. Some 3 CPU-seconds for 2,500
@@ -40,7 +38,7 @@ def informed(vectors: FloatRows, known: FloatRows, labels: Sequence[str]) -> NDA
     Args:
         vectors: float32[n, d], not zero.
         known: float32[m, d], m > 0, labelled rows, not zero; of more than 3,000 a sample balanced over labels counts.
-        labels: Of the labelled rows.
+        labels: str[m], of the labelled rows.
     """
     names, which = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
     taken = np.sort(round_robin(which, np.zeros_like(which), _MOST_KNOWN))

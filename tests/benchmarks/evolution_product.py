@@ -13,6 +13,7 @@ once. The truth of the sample scores what was proposed and plays the reviewer; n
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -210,7 +211,8 @@ class Desk:
         """Write the decisions file and carry it out; what it did."""
         path = self.review.decisions_file
         path.parent.mkdir(exist_ok=True)
-        path.write_text(yaml.safe_dump(entries, allow_unicode=True), encoding="utf-8")
+        # JSON is YAML with quotes: an id such as 1e23... would be a number.
+        path.write_text(json.dumps(entries, ensure_ascii=False, indent=1), encoding="utf-8")
         return self.review.apply("scripted reviewer")
 
     def metric(self, name: str) -> float:

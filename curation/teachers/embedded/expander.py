@@ -48,7 +48,7 @@ _SAME = 0.95
 _HELD = 0.6
 """Share of a cluster that a node must hold to be its place, or its nearest seeds to be of one leaf."""
 _CLAIMED = 0.55
-"""Share of a cluster's rows that are expected to be right in a leaf, from which on it is no new one, a little above half."""
+"""Share of a cluster's rows expected to be right in a leaf from which on it is no new one: a little above half."""
 _COHESION = 0.5
 """Of a cluster's cohesion against its newness, in the order of proposals."""
 

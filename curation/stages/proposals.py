@@ -43,7 +43,7 @@ class ProposalsParams(Params):
     expand: bool = Field(True, description="propose leaves for what is in an Other or hardly fits where it is")
     least_rows: int = Field(15, ge=2, description="distinct queries that a proposed leaf must hold")
     least_weight: int = Field(30, ge=1, description="raw rows that a proposed leaf must stand for")
-    most: int = Field(60, ge=1, description="most proposals of expand, the best")
+    most: int = Field(40, ge=1, description="most proposals of expand, the best")
     accept_above: float | None = Field(
         None,
         ge=0,

@@ -13,6 +13,7 @@ once. The truth of the sample scores what was proposed and plays the reviewer; n
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,6 +36,7 @@ __all__ = [
     "domain_without",
     "evenly",
     "found_of",
+    "left_for_development",
     "plant",
     "planted_leaves",
     "rounds",
@@ -209,7 +211,8 @@ class Desk:
         """Write the decisions file and carry it out; what it did."""
         path = self.review.decisions_file
         path.parent.mkdir(exist_ok=True)
-        path.write_text(yaml.safe_dump(entries, allow_unicode=True), encoding="utf-8")
+        # JSON is YAML with quotes: an id such as 1e23... would be a number.
+        path.write_text(json.dumps(entries, ensure_ascii=False, indent=1), encoding="utf-8")
         return self.review.apply("scripted reviewer")
 
     def metric(self, name: str) -> float:
@@ -234,8 +237,18 @@ def _link_objects(base: Path, root: Path) -> None:
                 shutil.copytree(source, target, copy_function=os.link)
 
 
-def plant(most: int, accept: bool = True) -> Iterator[Row]:
-    """For each hidden leaf: what was proposed, the control, what accepting it did; at the end how many are found."""
+def left_for_development(counts: dict[str, int], checked: Collection[str], least: int = 100) -> list[str]:
+    """The leaves with enough queries in the log that the check does not hide; the root's Other is none."""
+    from curation.domain.model import OTHER
+
+    return sorted(leaf for leaf, count in counts.items() if count >= least and leaf not in {*checked, OTHER})
+
+
+def plant(most: int, accept: bool = True, development: bool = False) -> Iterator[Row]:
+    """For each hidden leaf: what was proposed, the control, what accepting it did; at the end how many are found.
+
+    For development the leaves are hidden that the check leaves alone, so that it stays one.
+    """
     from curation.domain import load_domain
 
     control = Desk("base").run()
@@ -245,6 +258,8 @@ def plant(most: int, accept: bool = True) -> Iterator[Row]:
         counts[leaf] = counts.get(leaf, 0) + 1
     known, hits = control.review.waiting, 0
     leaves = evenly(planted_leaves(load_domain("map_travel").taxonomy, counts), most)
+    if development:
+        leaves = left_for_development(counts, leaves)
     for leaf in leaves:
         name = leaf.replace(".", "-")
         desk = Desk(name, domain_without([leaf], SOURCE, PLACE / "domains" / name)).run()

@@ -12,6 +12,7 @@ from tests.benchmarks.evolution_product import (
     domain_without,
     evenly,
     found_of,
+    left_for_development,
     planted_leaves,
     unlike,
 )
@@ -40,6 +41,11 @@ def test_one_leaf_of_each_category_is_hidden():
 def test_they_are_spread_over_the_list():
     assert evenly(list("abcdefgh"), 4) == list("aceg")
     assert evenly(list("ab"), 4) == list("ab")
+
+
+def test_code_is_developed_on_other_leaves_than_are_checked():
+    counts = {"a.b": 100, "a.c": 99, "d": 500, "e": 200, "other": 300}
+    assert left_for_development(counts, ["d"]) == ["a.b", "e"]
 
 
 def test_a_domain_without_a_leaf_is_one_and_has_nothing_of_it(tmp_path):

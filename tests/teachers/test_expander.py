@@ -75,7 +75,7 @@ def test_a_new_intent_is_proposed_with_its_rows_place_size_and_trend():
     assert all("生日" in row.text for row in best.evidence)
     assert "40 queries (120 raw rows)" in best.reason
     assert "50% of them are in an Other" in best.reason
-    assert best.purity > 0.8
+    assert best.purity > 0.7
     assert not [one for one in found[1:] if any("生日" in row.text for row in one.evidence)]
 
 
@@ -88,13 +88,13 @@ def test_small_and_loose_clusters_are_left_alone():
     assert not proposals(frame, *rest, Expansion(least_rows=10, least_weight=20, least_cohesion=0.99))
 
 
-@pytest.mark.parametrize(("sure", "proposed"), [(0.9, True), (1.0, False)])
+@pytest.mark.parametrize(("sure", "proposed"), [(0.5, True), (0.6, False)])
 def test_rows_that_leaves_claim_are_no_new_leaf(sure, proposed):
-    """Half of the new rows are in a leaf, the other half count for nothing there: 0.45 of them, or 0.5, are right."""
     frame, *rest = log()
     new = pl.col("text").str.contains("生日")
     frame = frame.with_columns(
-        confidence=pl.when(new & (pl.col("primary") == "music.play")).then(sure).otherwise("confidence")
+        primary=pl.when(new).then(pl.lit("music.play")).otherwise("primary"),
+        confidence=pl.when(new).then(sure).otherwise("confidence"),
     )
     everything = Expansion(uncertain=1, newer_than=0.0, least_rows=10, least_weight=20)
     adds = [one for one in proposals(frame, *rest, everything) if one.kind == "add"]

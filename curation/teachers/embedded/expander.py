@@ -1,18 +1,20 @@
-"""The embedded teacher's look at what the taxonomy has no leaf for: dense groups of rows far from every seed.
+"""The embedded teacher's look at what the taxonomy has no leaf for: groups of rows that it is not sure of.
 
 Looked at are the rows in an Other, and the least certain rows of the leaves: where a category is missing, most of its
-rows are pressed into a leaf beside it. A row is the newer, the less certain its label and the farther its nearest
-seeds; a cluster is the newer, the newer its rows and the more its rows are like each other than like any seed.
+rows are pressed into a leaf beside it. They are clustered by what they say and by what the seeds say of them
+(:mod:`curation.algorithms.informed`). A cluster is the newer, the less certain the labels of its rows.
 
-* A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows, unless
-  leaves claim it: unless, as their calibrated confidence says, half of its rows are rightly where they are.
-* A cluster of rows in an Other whose nearest seeds are mostly of one leaf becomes a proposal that this leaf takes
-  them in (kind ``merge``, from the Other).
-* Small clusters, loose ones and those that are not new are left alone.
+* A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows and their nearest
+  seeds, unless leaves claim it: unless, as their calibrated confidence says, most of its rows are rightly where they
+  are.
+* A cluster of rows in an Other that is not new, and whose nearest seeds are mostly of one leaf, becomes a proposal
+  that this leaf takes them in (kind ``merge``, from the Other).
+* Small clusters, loose ones and those that are neither are left alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +23,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from curation.algorithms.clusters import Clusters, cluster, mean_of_nearest
+from curation.algorithms.dsquared import d2_sample
+from curation.algorithms.informed import informed
 from curation.algorithms.trend import late_share
 from curation.domain.model import OTHER, Taxonomy
 from curation.taxonomy.proposal import Evidence, Proposal
@@ -33,16 +37,20 @@ Ints = NDArray[np.int64]
 
 _NEAREST = 5
 """Seeds that a row's familiarity is taken from."""
-_ROWS_A_CLUSTER = 40
-_MOST_CLUSTERS = 600
-_JOINED_FROM = 0.75
-_SHOWN = 20
+_ROWS_A_CLUSTER = 25
+_LEAST_CLUSTERS, _MOST_CLUSTERS = 50, 1000
+_JOINED_FROM = 0.5
+_CORE = 0.75
+"""Share of a cluster's rows, those nearest to its middle, that are shown as evidence."""
+_SHOWN = 40
+_SAME = 0.95
+"""Cosine from which on a row says nothing that evidence before it does not."""
 _HELD = 0.6
-"""Share of a cluster's rows that a node must hold to be its place, or its nearest seeds to be of one leaf."""
-_CLAIMED = 0.5
-"""Share of a cluster's rows that are expected to be right in a leaf, from which on it is no new one."""
-_ISOLATION = 2.0
-"""Of the lead in likeness (to each other before the nearest seeds) against the rank of newness."""
+"""Share of a cluster that a node must hold to be its place, or its nearest seeds to be of one leaf."""
+_CLAIMED = 0.55
+"""Share of a cluster's rows expected to be right in a leaf from which on it is no new one: a little above half."""
+_COHESION = 0.5
+"""Of a cluster's cohesion against its newness, in the order of proposals."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Expansion:
         most_rows: Rows looked at, at most: those in an Other before the least certain.
         least_rows: Distinct queries that a cluster must hold.
         least_weight: Raw rows that a cluster must stand for.
-        least_cohesion: Mean cosine to its middle that a cluster must have.
+        least_cohesion: Mean cosine to its middle that a cluster must have, in the space that it is found in.
         newer_than: Mean rank of newness, 0 to 1, that the rows of a cluster must have.
         most: Proposals at most, the best.
     """
@@ -64,8 +72,8 @@ class Expansion:
     least_rows: int = 15
     least_weight: int = 30
     least_cohesion: float = 0.45
-    newer_than: float = 0.5
-    most: int = 60
+    newer_than: float = 0.35
+    most: int = 40
 
 
 def looked_at(rows: pl.DataFrame, limits: Expansion) -> pl.DataFrame:
@@ -124,13 +132,13 @@ def expand(
     limits = limits or Expansion()
     if rows.is_empty() or not len(seed_vectors):
         return []
-    familiar, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
-    novelty = (_rank(-rows["confidence"].to_numpy().astype(np.float64)) + _rank(-familiar)) / 2
-    small = min(_MOST_CLUSTERS, max(2, len(vectors) // _ROWS_A_CLUSTER))
+    labels = seeds["primary"].to_numpy()
+    directions = informed(vectors, seed_vectors, labels)
+    small = min(_MOST_CLUSTERS, max(_LEAST_CLUSTERS, len(vectors) // _ROWS_A_CLUSTER))
     often = 1 + np.log(np.maximum(rows["weight"].to_numpy(), 1))
-    found = cluster(vectors, small, weights=often, joined_from=_JOINED_FROM, seed=seed)
-    near_leaves = seeds["primary"].to_numpy()[nearest]
-    return _Proposer(rows, found, familiar, novelty, near_leaves, taxonomy, limits).proposals()
+    found = cluster(directions, small, weights=often, joined_from=_JOINED_FROM, seed=seed)
+    _, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
+    return _Proposer(rows, directions, found, labels[nearest], taxonomy, limits, seed).proposals()
 
 
 def _rank(values: Floats) -> Floats:
@@ -158,20 +166,22 @@ class _Proposer:
     def __init__(
         self,
         rows: pl.DataFrame,
+        vectors: NDArray[np.float32],
         found: Clusters,
-        familiar: Floats,
-        novelty: Floats,
         near_leaves: NDArray,
         taxonomy: Taxonomy,
         limits: Expansion,
+        seed: int,
     ) -> None:
-        self._rows, self._clusters, self._limits, self._taxonomy = rows, found, limits, taxonomy
-        self._familiar, self._novelty, self._near = familiar, novelty, near_leaves
+        self._rows, self._vectors, self._clusters, self._limits = rows, vectors, found, limits
+        self._taxonomy, self._near, self._seed = taxonomy, near_leaves, seed
         self._primary = rows["primary"].to_list()
         self._ids, self._texts = rows["query_id"].to_list(), rows["text"].to_list()
         self._other = rows["other"].to_numpy()
         self._weight = rows["weight"].to_numpy()
-        self._right = np.where(self._other, 0.0, rows["confidence"].to_numpy())
+        confidence = rows["confidence"].to_numpy().astype(np.float64)
+        self._newness = _rank(-confidence)
+        self._right = np.where(self._other, 0.0, confidence)
 
     def proposals(self) -> list[Proposal]:
         chosen = sorted(self._chosen(), key=lambda one: (-one.score, int(one.rows[0])))[: self._limits.most]
@@ -182,40 +192,48 @@ class _Proposer:
 
     def _chosen(self) -> Iterator[_Found]:
         limits, clusters = self._limits, self._clusters
-        for number in range(len(clusters.sizes)):
+        for number, cohesion in enumerate(clusters.cohesion.tolist()):
             rows = np.flatnonzero(clusters.labels == number)
-            cohesion = float(clusters.cohesion[number])
             small = len(rows) < limits.least_rows or self._weight[rows].sum() < limits.least_weight
             if small or cohesion < limits.least_cohesion:
                 continue
-            order = np.lexsort((rows, -clusters.nearness[rows]))
-            novelty = float(self._novelty[rows].mean())
-            lead = cohesion - float(self._familiar[rows].mean())
-            score = (novelty + _ISOLATION * lead) / (1 + _ISOLATION)
+            newness, inside = float(self._newness[rows].mean()), rows[self._other[rows]]
             leaf, share = _most_frequent(self._near[rows].ravel())
-            if novelty > limits.newer_than and self._right[rows].mean() < _CLAIMED:
-                # How sure: newer than most, and closer together than to the seeds.
-                sure = novelty * min(1.0, max(0.0, 0.5 + lead))
-                yield _Found(rows, rows[order][:_SHOWN], score, cohesion, sure, self._parent(rows), None)
-            elif 2 * self._other[rows].sum() > len(rows) and share >= _HELD and self._is_leaf(leaf):
-                inside = rows[self._other[rows]]
+            if newness > limits.newer_than and self._right[rows].mean() < _CLAIMED:
+                score = (newness + _COHESION * cohesion) / (1 + _COHESION)
+                shown, sure = self._evidence_of(rows), newness * cohesion
+                yield _Found(rows, shown, score, cohesion, sure, self._parent(rows), None)
+            elif 2 * len(inside) > len(rows) and share >= _HELD and self._is_leaf(leaf):
                 place = _most_frequent(np.array([self._primary[row] for row in inside]))[0]
-                shown = [row for row in rows[order] if self._other[row]][:_SHOWN]
-                yield _Found(inside, np.array(shown), share * (1 - novelty), cohesion, share, place, leaf)
+                shown, score = self._evidence_of(inside), share * (1 - newness)
+                yield _Found(inside, shown, score, cohesion, share, place, leaf)
+
+    def _evidence_of(self, rows: Ints) -> Ints:
+        """Rows near the middle of their cluster that differ from each other, the nearest first."""
+        core = rows[np.lexsort((rows, -self._clusters.nearness[rows]))][: max(1, int(_CORE * len(rows)))]
+        often = 1 + np.log(np.maximum(self._weight[core], 1))
+        picks = d2_sample(self._vectors[core], _SHOWN, weights=often, same_from=_SAME, seed=self._seed)
+        return core[np.sort(picks)]
 
     def _is_leaf(self, node_id: str) -> bool:
         return node_id in self._taxonomy.leaf_set and not self._taxonomy.node(node_id).is_other
 
     def _parent(self, rows: Ints) -> str | None:
-        """The deepest inner node that holds most of the rows; None for the root."""
-        above: dict[str, int] = {}
+        """The deepest inner node that holds most of the rows and of their nearest seeds; None for the root.
+
+        Rows in an Other of the root say nothing, the seeds near them do.
+        """
+        held: Counter[str] = Counter()
+        votes = 0
         for row in rows.tolist():
-            parts = self._primary[row].split(".")[:-1]
-            for depth in range(1, len(parts) + 1):
-                node = ".".join(parts[:depth])
-                above[node] = above.get(node, 0) + 1
-        held = [node for node, count in above.items() if count >= _HELD * len(rows) and node in self._taxonomy.by_id]
-        return max(held, key=lambda node: (node.count("."), node), default=None)
+            placed = [] if self._primary[row] == OTHER else [self._primary[row]] * _NEAREST
+            leaves = [*placed, *self._near[row]]
+            votes += len(leaves)
+            for leaf in leaves:
+                parts = leaf.split(".")[:-1]
+                held.update(".".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        fit = [node for node, count in held.items() if count >= _HELD * votes and node in self._taxonomy.by_id]
+        return max(fit, key=lambda node: (node.count("."), node), default=None)
 
     def _names(self, chosen: list[_Found]) -> list[Name]:
         """Names against each other and against the rows around, so that a word of all of them is no name."""
@@ -232,7 +250,7 @@ class _Proposer:
         place = one.parent or "the root"
         if one.target is None:
             reason = (
-                f"{rows:,} queries ({weight:,} raw rows) are close to each other and far from every seed; "
+                f"{rows:,} queries ({weight:,} raw rows) are close to each other and surely of no leaf there is; "
                 f"{inside:.0%} of them are in an Other, the rest are uncertain where they are, below {place}."
             )
         else:

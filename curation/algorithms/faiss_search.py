@@ -38,7 +38,14 @@ def faiss_threads(workers: int) -> Iterator[Any]:
 
 
 def inverted_lists(
-    faiss: Any, n: int, d: int, take: Callable[[NDArray[np.int64]], FloatRows], *, lists: int, seed: int
+    faiss: Any,
+    n: int,
+    d: int,
+    take: Callable[[NDArray[np.int64]], FloatRows],
+    *,
+    lists: int,
+    seed: int,
+    halves: bool = False,
 ) -> Any:
     """An empty index of inverted lists for inner products, trained by one thread on rows chosen by ``seed``.
 
@@ -49,8 +56,13 @@ def inverted_lists(
         take: the unit vectors, float32[m, d], of the rows named, int64[m].
         lists: how many lists.
         seed: of the choice of rows and of the centres.
+        halves: keep 16 bits of a number, not 32.
     """
-    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, lists, faiss.METRIC_INNER_PRODUCT)
+    if halves:
+        kind = faiss.ScalarQuantizer.QT_fp16
+        index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(d), d, lists, kind, faiss.METRIC_INNER_PRODUCT, False)
+    else:
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, lists, faiss.METRIC_INNER_PRODUCT)
     # Raw numbers of the generator, ranked: the same choice with every version of numpy.
     ranked = np.argsort(np.random.PCG64(seed).random_raw(n), kind="stable")
     index.cp.seed, index.cp.spherical, index.cp.min_points_per_centroid = seed % (2**31), True, 1

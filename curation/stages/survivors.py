@@ -8,6 +8,7 @@ Metrics: `indexed`, vectors in the index; 0 where there is none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +28,15 @@ class SurvivorsParams(Params):
         "auto", description="auto: an index of up to `auto_limit` survivors, none beyond; it is in memory while made"
     )
     auto_limit: int = Field(
-        1_000_000, ge=0, description="survivors, earlier days included, up to which auto makes one"
+        6_000_000,
+        ge=0,
+        description="survivors, earlier days included, up to which auto makes one: 1 KB each at 512-d",
+    )
+    halves_from: int = Field(
+        1_000_000,
+        ge=1,
+        description="survivors from which the index keeps 16 bits of a number, not 32: cosines are then off by "
+        ".0003 at the most",
     )
 
 
@@ -73,23 +82,34 @@ def _index(ctx: Context, rows: pl.DataFrame, path: Path) -> None:
     from curation.spill import vector_batches
 
     today = rows.filter(~pl.col("earlier"))["query_id"].to_numpy()
-    ids, vectors = [], []
-    for some, batch in vector_batches(ctx.files("embeddings")):
-        hit = np.isin(some, today, assume_unique=True)
-        ids.append(some[hit])
-        vectors.append(batch[hit])
     then = ctx.earlier_companion("survivors", FILE_NAME)
-    if then is not None:
-        known, their = SurvivorsIndex.load(then).contents()
-        new = ~np.isin(known, today, assume_unique=True)
-        ids.append(known[new])
-        vectors.append(their[new])
-    width = vectors[0].shape[1] if vectors else 1
+
+    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for ids, vectors in vector_batches(ctx.files("embeddings")):
+            hit = _among(ids, today)
+            yield ids[hit], vectors[hit]
+        if then is not None:
+            for ids, vectors in SurvivorsIndex.load(then).batches():
+                new = ~_among(ids, today)
+                yield ids[new], vectors[new]
+
+    if rows.height >= ctx.params.halves_from:
+        SurvivorsIndex.build_lean(batches, rows.height, seed=ctx.seed).save(path)
+        return
+    parts = list(batches())
+    width = parts[0][1].shape[1] if parts else 1
     SurvivorsIndex.build(
-        np.concatenate([*ids, np.empty(0, np.uint64)]),
-        np.concatenate([*vectors, np.empty((0, width), np.float32)]),
+        np.concatenate([*(ids for ids, _ in parts), np.empty(0, np.uint64)]),
+        np.concatenate([*(vectors for _, vectors in parts), np.empty((0, width), np.float32)]),
         seed=ctx.seed,
     ).save(path)
+
+
+def _among(ids: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Which ids are among the known ones, which rise."""
+    if not len(known):
+        return np.zeros(len(ids), bool)
+    return known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
 
 
 STAGE = Stage(

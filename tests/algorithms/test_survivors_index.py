@@ -172,3 +172,44 @@ def test_contents_give_back_what_was_indexed(tmp_path, flat_rows):
     assert found.tolist() == ids[order].tolist()
     expected = vectors[order] / np.linalg.norm(vectors[order], axis=1, keepdims=True)
     np.testing.assert_allclose(units, expected, atol=1e-6)
+
+
+def in_parts(ids, vectors, size=700):
+    return lambda: ((ids[at : at + size], vectors[at : at + size]) for at in range(0, len(ids), size))
+
+
+def test_the_lean_index_finds_nearly_what_the_exact_one_does_at_half_the_size(tmp_path):
+    ids, vectors = some(6000)
+    SurvivorsIndex.build(ids, vectors, flat_rows=0).save(tmp_path / "whole")
+    SurvivorsIndex.build_lean(in_parts(ids, vectors * np.float32(3)), len(ids)).save(tmp_path / "lean")
+    codes = [4 * 24 * 6000, 2 * 24 * 6000]  # bytes of the numbers alone
+    sizes = [(tmp_path / name).stat().st_size for name in ("whole", "lean")]
+    assert sizes[0] - sizes[1] == pytest.approx(codes[0] - codes[1], rel=0.05)
+    exact = SurvivorsIndex.build(ids, vectors).query(vectors[:500], threshold=0.92)
+    found = SurvivorsIndex.load(tmp_path / "lean").query(vectors[:500], threshold=0.92)
+    assert 0.97 * len(exact.ids) < len(found.ids) < 1.01 * len(exact.ids)
+    same = SurvivorsIndex.load(tmp_path / "lean").query(vectors, k=1)
+    np.testing.assert_allclose(same.similarity, 1, atol=5e-4)
+
+
+def test_the_lean_index_gives_back_what_it_holds_and_is_the_same_for_any_parts_and_threads(tmp_path):
+    ids, vectors = some(3000)
+    before = faiss.omp_get_max_threads()
+    try:
+        for threads, size in ((1, 700), (4, 250)):
+            faiss.omp_set_num_threads(threads)
+            SurvivorsIndex.build_lean(in_parts(ids, vectors, size), 3000, seed=5).save(tmp_path / str(threads))
+    finally:
+        faiss.omp_set_num_threads(before)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "4").read_bytes()
+    found, units = SurvivorsIndex.load(tmp_path / "1").contents()
+    order = np.argsort(ids)
+    assert found.tolist() == ids[order].tolist()
+    np.testing.assert_allclose(np.linalg.norm(units, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(units, unit(vectors[order]), atol=5e-4)
+
+
+def test_the_lean_index_counts_what_it_is_given():
+    ids, vectors = some(300)
+    with pytest.raises(ValueError, match="300 vectors, not 301"):
+        SurvivorsIndex.build_lean(in_parts(ids, vectors), 301)

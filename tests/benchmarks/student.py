@@ -113,9 +113,9 @@ def main(arguments: list[str] | None = None) -> int:
         own = student.annotate(measured, vectors)
     found = agreement(said, own, measured["weight"])
     # Rows of the lesson, the most frequent among them, have the teacher's labels.
-    heavy = int(rows["weight"].sum()) if len(taught) + len(rest) == rows.height else 0
-    same = int(lesson["weight"].sum()) + int(measured["weight"].filter(said["primary"] == own["primary"]).sum())
-    found.append(s.share("student", "leaf agreement over the log, raw rows", same if heavy else 0, heavy))
+    if len(taught) + len(rest) == rows.height:
+        same = int(lesson["weight"].sum()) + int(measured["weight"].filter(said["primary"] == own["primary"]).sum())
+        found.append(s.share("student", "leaf agreement over the log, raw rows", same, int(rows["weight"].sum())))
     found += _against_truth("teacher", said, truth) + _against_truth("student", own, truth)
     table: list[list[Any]] = [[score.group, score.name, f"{score.value:.3f}", score.of] for score in found]
     table.append(["student", "CPU-s of the lesson, encoding included", f"{learning.cost.cpu:.0f}", lesson.height])

@@ -210,6 +210,8 @@ def _told(preview: Preview, desk: Review) -> None:
         _changes(preview.changes, "The tree stays as it is.")
         for dropped in preview.dropped:
             _say(str(dropped))
+        for elsewhere in plan.elsewhere:
+            _say(str(elsewhere))
         _say(f"{counted(preview.again, 'row')} will be annotated again.")
 
 

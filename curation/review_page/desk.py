@@ -196,8 +196,8 @@ class Desk:
 
         Args:
             body: ``ids``; ``decision`` (accept, reject, edit, or null to let them wait again); for an edit what
-                replaces fields of the proposal: ``name``, ``description``, ``target``, ``examples``, ``parts``;
-                ``note``; ``by``; ``waiting_only`` leaves out those that do not wait.
+                replaces fields of the proposal: ``name``, ``description``, ``target``, ``examples``, ``again``,
+                ``parts``; ``note``; ``by``; ``waiting_only`` leaves out those that do not wait.
         """
         ids, decision = inputs.texts(body, "ids"), body.get("decision")
         with self.book.lock:
@@ -227,8 +227,9 @@ class Desk:
         given: _Value = {name: said for name in ("name", "description") if (said := inputs.text(body, name))}
         if "target" in body:
             given["target"] = inputs.text(body, "target")
-        if "examples" in body:
-            given["examples"] = inputs.texts(body, "examples")
+        for name in ("examples", "again"):
+            if name in body:
+                given[name] = inputs.texts(body, name)
         if body.get("parts"):
             given["parts"] = body["parts"]
         plain = operation_of(proposal)
@@ -318,7 +319,7 @@ class Desk:
                 "to": preview.version.name if preview.version else None,
                 "changes": [line_of_change(change) for change in preview.changes],
                 "again": preview.again,
-                "dropped": [str(one) for one in preview.dropped],
+                "notes": [str(one) for one in (*preview.dropped, *preview.plan.elsewhere)],
                 "rows": rows,
                 "seal": preview.seal,
             }

@@ -15,6 +15,7 @@ All ids are those of the version that the proposals speak of, whatever other ent
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,10 +30,20 @@ from curation.taxonomy.editor import Editor, edited
 from curation.taxonomy.entries import Entries
 from curation.taxonomy.proposal import Proposal
 
-__all__ = ["Decision", "Given", "Plan", "Planner", "operation_of", "plan_of", "read_decisions"]
+__all__ = [
+    "Decision",
+    "Elsewhere",
+    "Given",
+    "Plan",
+    "Planner",
+    "elsewhere",
+    "operation_of",
+    "plan_of",
+    "read_decisions",
+]
 
 _FIELDS = {
-    "add": ("name", "description", "target", "examples"),
+    "add": ("name", "description", "target", "examples", "again"),
     "merge": ("target",),
     "split": ("parts",),
     "rename": ("name",),
@@ -40,7 +51,8 @@ _FIELDS = {
     "drop": (),
     "describe": ("description",),
 }
-"""What may be edited of a proposal, by kind; the target of an added leaf is its parent."""
+"""What may be edited of a proposal, by kind; the target of an added leaf is its parent, ``again`` names nodes
+elsewhere whose rows are annotated again too."""
 
 
 class Decision(BaseModel):
@@ -55,6 +67,7 @@ class Decision(BaseModel):
     target: str | None = None
     examples: tuple[str, ...] | None = None
     parts: tuple[ops.NewLeaf, ...] | None = None
+    again: tuple[str, ...] | None = None
     note: str | None = None
     by: str | None = None
 
@@ -74,6 +87,32 @@ class Given:
     what: Decision | ops.Operation
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """Evidence of a new leaf that lies outside its parent, and keeps its labels.
+
+    Attributes:
+        leaf: The new leaf.
+        parent: Where it is added; None for the root, below which everything lies.
+        held: Labels of that evidence with the number of its queries, the most frequent first.
+    """
+
+    leaf: str
+    parent: str | None
+    held: tuple[tuple[str, int], ...]
+
+    def __str__(self) -> str:
+        """A sentence for a person."""
+        count = sum(number for _, number in self.held)
+        many = "1 query of the evidence shown lies" if count == 1 else f"{count:,} queries of the evidence shown lie"
+        keep = "keeps its label" if count == 1 else "keep their labels"
+        listed = ", ".join(f"{leaf} ({number:,})" for leaf, number in self.held)
+        return (
+            f"{self.leaf}: {many} outside {self.parent} and {keep}: {listed}. "
+            f"To have such leaves annotated again too, name them in its entry: again: [{self.held[0][0]}]."
+        )
+
+
 @dataclass
 class Plan:
     """What decisions come to.
@@ -85,6 +124,7 @@ class Plan:
         undecided: How many proposals nothing was decided of.
         stale: How many entries decide nothing of a proposal that does not wait any more.
         left_out: Proposals that could not be carried out, with the reason.
+        elsewhere: New leaves with evidence outside their parent.
     """
 
     operations: list[ops.Operation] = field(default_factory=list)
@@ -93,6 +133,7 @@ class Plan:
     undecided: int = 0
     stale: int = 0
     left_out: list[tuple[Proposal, str]] = field(default_factory=list)
+    elsewhere: list[Elsewhere] = field(default_factory=list)
 
 
 class Planner:
@@ -236,7 +277,8 @@ def operation_of(
     Args:
         proposal: The proposal.
         edits: Its fields that a person changed.
-        places: Leaf of each row of the evidence so far; the leaves that hold some of a new leaf are annotated again.
+        places: Leaf of each row of the evidence so far; of the leaves below the parent of a new leaf, those that hold
+            some of it are annotated again.
 
     Raises:
         CurationError: A field makes no sense, such as a name that is none.
@@ -250,8 +292,8 @@ def operation_of(
             given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
             given |= {"description": edits.get("description", proposal.description)}
             given |= {"examples": edits.get("examples", examples)}
-            held = {places[row.query_id] for row in proposal.evidence if row.query_id in places} if places else set()
-            given |= {"again": tuple(sorted(held))}
+            held = {leaf for leaf in _held(proposal, places) if _below(leaf, given["parent"])}
+            given |= {"again": tuple(sorted(held | set(edits.get("again") or ())))}
         case "merge" if node is not None and node.rpartition(".")[2] == OTHER:
             given = {"op": "examples", "node": edits.get("target", proposal.target), "again": (node,)}
             given |= {"add": tuple(dict.fromkeys(row.text for row in proposal.evidence))}
@@ -278,6 +320,35 @@ def operation_of(
         name = ".".join(str(step) for step in fault["loc"][1:])
         said = fault["msg"].removeprefix("Value error, ")
         raise CurationError(f"{proposal.kind} {node or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
+
+
+def _held(proposal: Proposal, places: Mapping[int, str] | None) -> Counter[str]:
+    """Leaves that hold evidence of a proposal, with the number of its rows."""
+    return Counter(places[row.query_id] for row in proposal.evidence if places and row.query_id in places)
+
+
+def _below(leaf: str, parent: str | None) -> bool:
+    return parent is None or f"{leaf}.".startswith(f"{parent}.")
+
+
+def elsewhere(
+    proposal: Proposal, operation: ops.Operation, places: Mapping[int, str] | None = None
+) -> Elsewhere | None:
+    """Evidence of a new leaf that lies where nothing is annotated again; None where there is none.
+
+    Args:
+        proposal: A proposal.
+        operation: What it comes to, of :func:`operation_of`.
+        places: As there.
+    """
+    if not isinstance(operation, ops.Add):
+        return None
+    again = (operation.parent, *operation.again)
+    held = [(leaf, rows) for leaf, rows in _held(proposal, places).items() if not any(_below(leaf, n) for n in again)]
+    if not held:
+        return None
+    name = f"{operation.parent}.{operation.name}" if operation.parent else operation.name
+    return Elsewhere(name, operation.parent, tuple(sorted(held, key=lambda one: (-one[1], one[0]))))
 
 
 def plan_of(
@@ -314,8 +385,11 @@ def plan_of(
             if decision.decision == "reject":
                 plan.rejected.append(proposal)
                 continue
-            planner.take(operation_of(proposal, decision.edits, places))
+            operation = operation_of(proposal, decision.edits, places)
+            planner.take(operation)
             plan.accepted.append(decision.proposal)
+            if left := elsewhere(proposal, operation, places):
+                plan.elsewhere.append(left)
         except CurationError as error:
             raise CurationError(f"{path}, line {entry.line}: {error.message}", error.hint) from None
     plan.operations = planner.operations

@@ -17,7 +17,8 @@ __all__ = ["decisions_text", "seeds_text", "summary"]
 
 _HEAD = """\
 # Proposals for version {version} of the taxonomy. After `decision:` write accept, reject or edit; nothing is later.
-# With edit, take the # away before a field and change it. Changes of your own may stand beside them:
+# With edit, take the # away before a field and change it; `again: [some.leaf]` beside a new leaf has rows of leaves
+# elsewhere annotated again, which keep their labels else. Changes of your own may stand beside them:
 #   - {{op: add, parent: some.node, name: new_leaf, description: What belongs here., examples: [a query]}}
 #   - {{op: rename, node: some.node, name: new_name}}
 #   - {{op: describe, node: some.node, description: What belongs here.}}

@@ -183,9 +183,10 @@ _PLANT = (
     "place of the right one",
     "below",
     "found",
+    "rows under its parent",
     "annotated again",
     "changed",
-    "changed elsewhere",
+    "changed outside",
     "recall of the accepted leaf",
     "its precision",
 )

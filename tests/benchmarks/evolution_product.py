@@ -9,6 +9,8 @@ once. The truth of the sample scores what was proposed and plays the reviewer; n
 * The *control* asks the same of a run with the whole domain, in which the leaf is there: its pure proposals are parts
   of the leaf that the teacher does not know. A leaf is found where the plant has a right proposal, and pure ones of
   more raw rows than the control.
+* *Accepted* is the right proposal, under the true name and parent of the leaf. Rows *under* the parent are those with
+  a label at or below it before; *outside* are rows that changed and had none there.
 """
 
 from __future__ import annotations
@@ -154,14 +156,19 @@ def _share(proposal: Any, leaf: str | None, truth: dict[int, str]) -> float:
     return sum(truth.get(row.query_id) == leaf for row in proposal.evidence) / max(1, len(proposal.evidence))
 
 
-def unlike(before: pl.DataFrame, after: pl.DataFrame, leaves: Collection[str]) -> tuple[int, int]:
-    """Rows of `annotations` that differ in anything but the version: all, and those that had none of ``leaves``."""
+def unlike(before: pl.DataFrame, after: pl.DataFrame, node: str | None) -> tuple[int, int]:
+    """Rows of `annotations` that differ in anything but the version: all, and those that had no label at or below
+    ``node``; None is the root, which has all of them."""
     columns = [name for name in before.columns if name != "taxonomy_version"]
     old, new = ({row["query_id"]: row for row in table.select(columns).to_dicts()} for table in (before, after))
     changed = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
-    held = set(leaves)
-    outside = [key for key in changed if key not in old or not {old[key]["primary"], *old[key]["secondary"]} & held]
+    outside = [key for key in changed if key not in old or not _under(old[key], node)]
     return len(changed), len(outside)
+
+
+def _under(row: dict[str, Any], node: str | None) -> bool:
+    labels = [label for label in (row["primary"], *(row["secondary"] or ())) if label]
+    return node is None or any(f"{label}.".startswith(f"{node}.") for label in labels)
 
 
 class Desk:
@@ -270,23 +277,28 @@ def plant(most: int, accept: bool = True, development: bool = False) -> Iterator
         adding = sum(one.kind == "add" for one in waiting.values())
         row: Row = [leaf, counts[leaf], adding, len(found.pure), found.weight, len(also.pure), also.weight]
         row += [found.place or "-", found.parent or "-", "yes" if hit else "no"]
-        yield [*row, *(_accepted(desk, found.right, leaf) if found.right and accept else ["-"] * 5)]
-    yield [f"found: {hits} of {len(leaves)}", *["-"] * 14]
+        yield [*row, *(_accepted(desk, found.right, leaf) if found.right and accept else ["-"] * 6)]
+    yield [f"found: {hits} of {len(leaves)}", *["-"] * 15]
 
 
 def _accepted(desk: Desk, proposal: str, leaf: str) -> Row:
-    """Rows annotated again, changed, changed without need; recall and precision of the accepted leaf by the truth."""
-    before = desk.table("annotations")
-    made = desk.decide([_placed(proposal, leaf)]).version
-    doubtful = {old for old, fate in made.carried.items() if fate.again or fate.becomes != old}
+    """Accept a proposal below the true parent of its leaf, and look at what that did.
+
+    Returns:
+        Rows with a label at or below the parent, those annotated again, those that changed, those of them that had no
+        label there; recall and precision of the accepted leaf by the truth.
+    """
+    before, parent = desk.table("annotations"), leaf.rpartition(".")[0] or None
+    desk.decide([_placed(proposal, leaf)])
     after = desk.run("+annotations").table("annotations")
-    changed, outside = unlike(before, after, doubtful)
+    changed, outside = unlike(before, after, parent)
+    there = sum(_under(row, parent) for row in before.select("primary", "secondary").to_dicts())
     said = dict(after.select("query_id", "primary").iter_rows())
     taken = [key for key, primary in said.items() if primary == leaf]
     right = sum(desk.truth.get(key) == leaf for key in taken)
     whole = sum(desk.truth.get(key) == leaf for key in said)
     again = int(desk.metric("annotated_again"))
-    return [again, changed, outside, f"{right / whole:.2f}", f"{right / max(1, len(taken)):.2f}"]
+    return [there, again, changed, outside, f"{right / whole:.2f}", f"{right / max(1, len(taken)):.2f}"]
 
 
 def _placed(proposal: str, leaf: str) -> dict[str, Any]:

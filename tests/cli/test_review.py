@@ -64,7 +64,8 @@ def test_from_the_file_to_a_version_and_back(root):
     checked = review(root, "--check")
     assert "1 proposal accepted, 0 rejected, 4 left for later; 2 operations on version 1." in checked
     assert "music.pause" in checked and "天气" in checked
-    assert "3 rows will be annotated again" in checked  # two in music, and one that is evidence of the new leaf
+    assert "2 rows will be annotated again" in checked  # those in music; evidence in weather is told, and stays
+    assert "music.pause: 1 query of the evidence shown lies outside music and keeps its label: weather (1)" in checked
     assert not (root / "review" / "versions.yaml").exists()
     assert "Version 2 is in" in review(root, "--apply", "--by", "ana")
     said = review(root)

@@ -158,13 +158,16 @@ def test_an_edit_keeps_what_differs_and_is_checked(desk, root):
     desk.decide(body | {"examples": ["周末去哪里露营", "帐篷"]})
     desk.book.fold()
     assert decisions(root)[ADD] == {"decision": "edit", "name": "露营", "examples": ["周末去哪里露营", "帐篷"]}
-    desk.decide({"ids": [ADD], "decision": "edit", "name": "camping"})
+    desk.decide({"ids": [ADD], "decision": "edit", "again": ["", "discovery"]})
+    assert desk.proposal(ADD)["decided"] == {"decision": "edit", "again": ["discovery"]}
+    desk.decide({"ids": [ADD], "decision": "edit", "name": "camping", "again": [""]})
     assert desk.proposal(ADD)["decided"] == {"decision": "accept"}
     for wrong, words in [
         ({"name": "two words"}, "letters, digits"),
         ({"name": "discovery"}, "discovery"),
         ({"name": "other"}, "other"),
         ({"target": "no.such"}, "no.such"),
+        ({"again": ["no.such"]}, "no.such"),
         ({"name": "half \ud800"}, "half a character"),
     ]:
         with pytest.raises(CurationError, match=words):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from curation.errors import CurationError
 from curation.taxonomy import operations as ops
 from curation.taxonomy.decisions import Planner, operation_of, plan_of, read_decisions
+from curation.taxonomy.editor import edited
 from curation.taxonomy.proposal import Evidence, Part, Proposal, from_frame, to_frame
 from tests.taxonomy.trees import START
 
@@ -177,14 +180,51 @@ def test_every_kind_becomes_its_operation():
         operation_of(proposal("describe", "weather"))
 
 
-def test_a_new_leaf_sends_back_the_leaves_that_hold_its_evidence():
-    operation = operation_of(ADD, None, {1: "weather", 2: "music.play", 99: "news.local"})
-    assert operation.again == ("music.play", "weather")
+PLACES = {1: "weather", 2: "music.play", 99: "news.local"}
+
+
+def test_a_new_leaf_sends_back_the_leaves_below_its_parent_that_hold_its_evidence():
+    assert operation_of(ADD, None, PLACES).again == ("music.play",)
+    assert operation_of(ADD, {"target": "news.sport"}, PLACES).again == ()
+    assert operation_of(ADD, {"target": None}, PLACES).again == ("music.play", "weather")
     planner = Planner(START)
     planner.take(ops.Drop(node="weather"))
     planner.take(ops.Rename(node="music", name="sound"))
-    planner.take(operation)
+    planner.take(operation_of(ADD, {"target": None}, PLACES))
     assert planner.operations[-1].again == ("sound.play",)
+
+
+@given(
+    parent=st.sampled_from([None, *(node.node_id for node in START.nodes if not node.is_other)]),
+    held=st.lists(st.sampled_from(START.leaves), min_size=2, max_size=2),
+)
+def test_only_rows_below_the_parent_of_a_new_leaf_are_annotated_again(parent, held):
+    operation = operation_of(ADD, {"target": parent}, dict(enumerate(held, 1)))
+    fates = edited(START, [operation]).carried()
+    touched = {leaf for leaf, fate in fates.items() if fate.again}
+    assert all(parent is None or leaf == parent or leaf.startswith(f"{parent}.") for leaf in touched)
+    assert {leaf for leaf in held if parent is None or f"{leaf}.".startswith(f"{parent}.")} <= touched
+
+
+def test_evidence_elsewhere_is_told_until_its_leaves_are_named(tmp_path):
+    path = tmp_path / "decisions.yaml"
+
+    def planned(more):
+        path.write_text(f'- proposal: "{ADD.proposal_id}"\n{more}')
+        return plan_of(START, path, read_decisions(path, ALL), ALL, PLACES)
+
+    (told,) = planned("  decision: accept\n").elsewhere
+    assert str(told) == (
+        "music.pause: 1 query of the evidence shown lies outside music and keeps its label: weather (1). "
+        "To have such leaves annotated again too, name them in its entry: again: [weather]."
+    )
+    found = planned("  decision: edit\n  again: [weather]\n")
+    assert found.elsewhere == [] and found.operations[0].again == ("music.play", "weather")
+    assert planned("  decision: edit\n  target: null\n").elsewhere == []
+    with pytest.raises(CurationError, match=r"line 1: .*nowhere"):
+        planned("  decision: edit\n  again: [nowhere]\n")
+    with pytest.raises(CurationError, match="line 3: accept takes a proposal as it is, and this entry changes again"):
+        planned("  decision: accept\n  again: [weather]\n")
 
 
 def test_proposals_survive_the_table_with_their_ids():

@@ -5,8 +5,8 @@ import { showNode } from "./node.js";
 
 const KINDS = ["add", "merge", "split", "rename", "move", "drop", "describe"];
 const SORTS = { confidence: "surest first", weight: "most raw rows first", rows: "most rows first", trend: "strongest trend first", purity: "purest first", node: "by node" };
-const FIELDS = { add: ["name", "description", "target", "examples"], rename: ["name"], describe: ["description"], merge: ["target"], move: ["target"], split: ["parts"], drop: [] };
-const TITLES = { name: "Name", description: "Description", examples: "Examples, one a line", note: "Note" };
+const FIELDS = { add: ["name", "description", "target", "examples", "again"], rename: ["name"], describe: ["description"], merge: ["target"], move: ["target"], split: ["parts"], drop: [] };
+const TITLES = { name: "Name", description: "Description", examples: "Examples, one a line", again: "Leaves elsewhere to annotate again, one a line", note: "Note" };
 const place = (id) => id ?? "level 1";
 
 const last = (id) => place(id).split(".").at(-1);
@@ -141,13 +141,14 @@ export function proposalsView(page) {
     const inputs = {};
     const field = (name) => {
       if (name === "parts") return partsFields(value.parts, inputs);
-      const text = name === "examples" ? (value.examples ?? []).join("\n") : name === "target" && p.kind === "add" ? value.target ?? p.node_id ?? "" : value[name] ?? "";
+      const lines = name === "examples" || name === "again";
+      const text = lines ? (value[name] ?? []).join("\n") : name === "target" && p.kind === "add" ? value.target ?? p.node_id ?? "" : value[name] ?? "";
       const title = name === "target" ? (p.kind === "merge" ? "Merge into" : "Parent (empty: level 1)") : TITLES[name];
-      const long = name === "description" || name === "examples";
+      const long = name === "description" || lines;
       inputs[name] = long ? el("textarea", { value: text }) : el("input", { value: text, list: name === "target" ? "nodes" : null, autocomplete: "off", spellcheck: "false" });
       return el("label", {}, title, inputs[name]);
     };
-    const read = (name) => name === "parts" ? inputs.parts.read() : name === "examples" ? inputs[name].value.split("\n") : inputs[name].value.trim() || null;
+    const read = (name) => name === "parts" ? inputs.parts.read() : name === "examples" || name === "again" ? inputs[name].value.split("\n") : inputs[name].value.trim() || null;
     const save = (event) => page.submit(event, () => decide("edit", Object.fromEntries(Object.keys(inputs).map((name) => [name, read(name)]))));
     $("detail").replaceChildren(el("form", { class: "form", onsubmit: save, onkeydown: (event) => {
       if (event.key === "Escape") { draw(); around(p.proposal_id); $("list").focus(); }

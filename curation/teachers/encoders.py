@@ -111,6 +111,10 @@ class Encoder(ABC):
         with threadpool_limits(limits=1), ThreadPoolExecutor(self.workers) as pool:
             return unit_rows(np.concatenate(list(pool.map(self._encode_chunk, chunks))))
 
+    def quick(self) -> Encoder:
+        """An encoder whose vectors are those of this one but for some thousandths, in less time; itself for none."""
+        return self
+
     @abstractmethod
     def _encode_chunk(self, texts: list[str]) -> np.ndarray:
         """(n, dim) rows of any length; called from several threads at once."""
@@ -148,14 +152,10 @@ class SentenceTransformerEncoder(Encoder):
 
     def encode(self, texts: list[str]) -> np.ndarray:
         """As :meth:`Encoder.encode`; torch is held to one thread a chunk while it runs."""
-        import torch
+        from curation.teachers.half import one_torch_thread
 
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_torch_thread():
             return super().encode(texts)
-        finally:
-            torch.set_num_threads(before)
 
     def _encode_chunk(self, texts: list[str]) -> np.ndarray:
         return self._model.encode(texts, batch_size=64, show_progress_bar=False, convert_to_numpy=True)

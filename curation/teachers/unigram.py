@@ -15,6 +15,7 @@ texts at once:
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -25,7 +26,7 @@ from curation.teachers.pieces import BEGIN, END, MAX_UNITS, SPACE, UNKNOWN, Defi
 
 __all__ = ["Unigram"]
 
-KNOWN_CODES = 0x32000
+KNOWN_CODES = 0x20000
 """Code points from here on are doubtful: planes of the rarest ideographs, of tags and of private use."""
 CODE = 0x1FFFFF
 LONG, LEFT, RIGHT, DOUBTFUL = (1 << bit for bit in range(21, 25))
@@ -95,14 +96,14 @@ def _characters(replaced: Callable[[str], str]) -> tuple[np.ndarray, np.ndarray,
     values = replaced(separator.join(map(chr, codes))).split(separator)
     table = np.full(KNOWN_CODES, DOUBTFUL, np.int32)
     several: list[str] = []
+    odd_space = re.compile(rf"[^\S ]|{SPACE}")
     for code, value in zip(codes, values, strict=True):
         if len(value) == 1:
             entry = ord(value)
         else:
             entry = LONG | len(several)
             several.append(value)
-        odd_space = any(c == SPACE or (c.isspace() and c != " ") for c in value)
-        table[code] = entry | joins(chr(code)) | (DOUBTFUL if odd_space else 0)
+        table[code] = entry | joins(chr(code)) | (DOUBTFUL if odd_space.search(value) else 0)
     return table, *_code_points(several)
 
 
@@ -112,6 +113,8 @@ def joins(char: str) -> int:
     A superset of the rules of Unicode annex 29 for every character that has another than a break at both sides.
     """
     category, code = unicodedata.category(char), ord(char)
+    if char in "\u00ad\u200b\u200e\u200f\u2060\ufeff":
+        return 0  # Formats that break clusters like controls.
     if category[0] == "M" or char in "\u0e33\u0eb3\u200c\uff9e\uff9f" or 0x1F3FB <= code <= 0x1F3FF:
         return LEFT
     jamo = 0x1100 <= code < 0x1200 or 0xA960 <= code < 0xA980 or 0xD7B0 <= code < 0xD800

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -121,6 +122,55 @@ def test_no_segmentation_is_more_probable(text):
     flat, _ = unigram().tokenise([text])
     got = sum(unknown if unit == UNKNOWN else unigram().pieces[unit][1] for unit in flat[1:-1])
     assert got == pytest.approx(best(marked) if marked else unknown)
+
+
+def message(*fields: tuple[int, bytes | float]) -> bytes:
+    """A protobuf message of byte strings (wire type 2) and floats (5)."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, float):
+            out += bytes([number << 3 | 5]) + struct.pack("<f", value)
+        else:
+            length, size = b"", len(value)
+            while size >= 0x80:
+                length, size = length + bytes([size & 0x7F | 0x80]), size >> 7
+            out += bytes([number << 3 | 2]) + length + bytes([size]) + value
+    return out
+
+
+def small_model(pieces: dict[str, float]) -> Unigram:
+    """A tokeniser with these units and the replacements of the encoder's model file."""
+    units = {"<unk>": 0.0, "<s>": 0.0, "</s>": 0.0, **pieces}
+    file = message(*((1, message((1, piece.encode()), (2, score))) for piece, score in units.items()))
+    with pytest.MonkeyPatch.context() as patch:
+        # Made once for all small models.
+        patch.setattr("curation.teachers.unigram.replacements", lambda _: unigram().definition._replaced)
+        patch.setattr("curation.teachers.unigram._characters", lambda _: unigram()._characters)
+        return Unigram(file)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(st.sampled_from("ab▁去"), min_size=1, max_size=4),
+        st.integers(-9, -1).map(float),
+        min_size=1,
+        max_size=25,
+    ),
+    st.lists(st.text(st.sampled_from("aab c去"), max_size=12), min_size=1, max_size=6),
+)
+@example({"ab": -1.0, "a": -3.0}, ["b", "ab", "bb", "abb"])
+@example({"▁": -1.0, "a": -1.0, "aa": -2.0, "aaa": -3.0}, ["aaaaa"])
+def test_gaps_and_ties_of_a_small_model_are_resolved_as_in_the_library(pieces, texts):
+    """Units whose first character is no unit, units less probable than an unknown character, equal scores."""
+    small = small_model(pieces)
+    assert split(*small.tokenise(texts)) == [[BEGIN, *row, END] for row in small.definition.rows(texts)]
+
+
+@pytest.mark.parametrize(("score", "units"), [(9.5, [3, 5]), (10.5, [3, 4, UNKNOWN])])
+def test_an_unknown_character_scores_ten_less_than_the_least_probable_unit(score, units):
+    flat, _ = small_model({"▁": -1.0, "a": score, "ab": -3.0}).tokenise(["ab"])
+    assert flat.tolist() == [BEGIN, *units, END]
 
 
 def test_ordinary_texts_are_not_left_to_the_library_and_texts_with_short_clusters_are():

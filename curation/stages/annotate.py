@@ -13,8 +13,8 @@ of and a random audit sample; those rows have its labels.
 Metrics: ``examples``, labelled seeds and taxonomy examples it was fitted on; ``left_out_...``, how it did on them,
 each predicted without itself; ``least_familiar``, the mean cosine to the nearest examples under which a query goes to
 Other; ``student_agreement``, of a student with its teacher, on rows that it was not taught, and
-``student_alone_agreement`` without those it asks about (``student_asks``, their share); ``annotated_again``, rows
-that the last change of the taxonomy touched.
+``student_linear_agreement``, had it read none of them again (``student_rereads``, their share); ``annotated_again``,
+rows that the last change of the taxonomy touched.
 
 Beyond some hundred thousand rows a linear student labels, see :mod:`curation.teachers.embedded.student`.
 
@@ -81,11 +81,12 @@ class AnnotateParams(Params):
         ge=100,
         description="embedded: rows of the log that a student is taught on, a tenth of them held out to measure it",
     )
-    student_asks: float = Field(
-        0.1,
+    student_rereads: float = Field(
+        0.2,
         ge=0,
         le=1,
-        description="embedded: share of the rows that a student asks its teacher about, those it is least sure of",
+        description="embedded: share of the rows, those it is least sure of, that a student reads again with a quick "
+        "copy of the better encoder",
     )
     rows_per_request: int = Field(8, ge=1, le=64, description="llm: queries in one request at most")
     examples_per_leaf: int = Field(1, ge=0, description="llm: labelled seeds of every leaf shown in each request")

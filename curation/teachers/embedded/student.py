@@ -4,9 +4,9 @@ The teacher needs vectors of the better encoder, which take most of its time. Th
 table `embeddings` holds, whichever encoder made them, and n-grams; it learns the teacher's probabilities, not only
 its labels (distillation: Hinton, Vinyals and Dean 2015), on a lesson of rows of the log. Rows where its two likeliest
 nodes are close it reads again with a quick copy of the better encoder (products of half precision), and judges as the
-teacher would. The teacher itself is asked about the lesson only. A part of the lesson is held out: on it agreement with
-the teacher is measured, and confidence calibrated, by what the teacher would bet on the student's label. Rows of the
-lesson keep the teacher's labels.
+teacher would. The teacher itself is asked about the lesson only. A part of the lesson is held out: on it agreement
+with the teacher is measured, and confidence calibrated, by what the teacher would bet on the student's label. Rows of
+the lesson keep the teacher's labels.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lesson:
         typical: bool[n], which rows stand for the rows of the log that are not in the lesson; some do.
         theirs: float32[n, d], vectors that the teacher reads.
         own: float32[n, e], vectors of the same rows as the student will be given them.
-        near: Texts to vectors as the teacher reads them, or nearly, made in less time; None where ``own`` is ``theirs``.
+        near: Texts to nearly the vectors that the teacher reads, made in less time; None where ``own`` is ``theirs``.
     """
 
     rows: pl.DataFrame

@@ -243,6 +243,7 @@ STAGE = Stage(
         "scipy",
         "sentence-transformers",
         "tokenizers",
+        "torch",
     ),
     seeded=False,
 )

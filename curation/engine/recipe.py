@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
+from curation.engine.settings import Settings
 from curation.engine.stage import Params, Stage
 from curation.errors import CurationError
 
@@ -20,10 +21,8 @@ __all__ = ["LogSource", "Recipe", "RunOptions", "input_files", "section_models"]
 RECIPE_NAME = "recipe.yaml"
 
 
-class LogSource(BaseModel):
+class LogSource(Settings):
     """Where the raw log lies and what its columns are called."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     path: Path = Field(description="directory, file or glob; relative to the recipe")
     format: Literal["auto", "parquet", "csv", "jsonl"] = Field("auto", description="auto goes by the file names")
@@ -51,10 +50,8 @@ class LogSource(BaseModel):
         return Path(*parts[:magic])
 
 
-class RunOptions(BaseModel):
+class RunOptions(Settings):
     """How to run; nothing here shapes a result, so nothing here makes a table stale."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     workers: int = Field(0, ge=0, description="threads; 0 takes every core this process may use")
     memory_gb: float = Field(8.0, gt=0, description="memory the stages should stay under")
@@ -66,9 +63,7 @@ class RunOptions(BaseModel):
         return self.workers or len(os.sched_getaffinity(0))
 
 
-class _Head(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
+class _Head(Settings):
     log: LogSource
     domain: str = Field("map_travel", description="a shipped domain or a directory with domain files")
     earlier: Path | None = Field(None, description="workspace of an earlier day; relative to the recipe")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+
+from curation.engine.settings import Settings
 
 if TYPE_CHECKING:
     from curation.domain import Domain
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Account", "Ask", "Context", "Params", "Part", "Stage"]
 
 
-class Params(BaseModel):
-    """Base of a stage's section in the recipe: unknown keys are errors, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+class Params(Settings):
+    """Base of a stage's section in the recipe."""
 
     def ready(self) -> None:
         """Refuse, before any work, what a stage that uses this section would fail at (a key that is not set).

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+from ruamel.yaml import YAML
 
 from curation.algorithms.normalise import normalise, query_ids
 from curation.engine.store import Store
@@ -64,6 +68,7 @@ PROPOSALS = [
         rows=30, weight=300, purity=0.75, confidence=0.6, trend=0.01,
     ),
 ]  # fmt: skip
+ADD, MERGE, RENAME, DESCRIBE, SPLIT = (one.proposal_id for one in PROPOSALS)
 
 
 def many(number: int) -> pl.DataFrame:
@@ -116,6 +121,18 @@ def publish(root: Path, tables: dict[str, pl.DataFrame], run: str = "1") -> None
         places = dict.fromkeys(tables, ("given", run))
         shutil.rmtree(root / "runs" / run, ignore_errors=True)
         store.publish({"id": run, "tables": places}, places)
+
+
+def decisions(root: Path) -> dict[str, dict[str, Any]]:
+    """What the file of decisions says, by proposal."""
+    rows = YAML(typ="safe").load((root / "review" / "decisions.yaml").read_text(encoding="utf-8")) or []
+    return {row.pop("proposal"): row for row in rows}
+
+
+def labels(root: Path) -> list[dict[str, str]]:
+    """The rows of the file of seeds."""
+    text = (root / "review" / "seeds.csv").read_text(encoding="utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def _tables() -> dict[str, pl.DataFrame]:

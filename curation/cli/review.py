@@ -208,10 +208,8 @@ def _told(preview: Preview, desk: Review) -> None:
         _say(f"{stale} of an earlier run, and decided nothing of it.")
     if preview.version is not None:
         _changes(preview.changes, "The tree stays as it is.")
-        for dropped in preview.dropped:
-            _say(str(dropped))
-        for elsewhere in plan.elsewhere:
-            _say(str(elsewhere))
+        for note in preview.notes:
+            _say(note)
         _say(f"{counted(preview.again, 'row')} will be annotated again.")
 
 

@@ -319,7 +319,7 @@ class Desk:
                 "to": preview.version.name if preview.version else None,
                 "changes": [line_of_change(change) for change in preview.changes],
                 "again": preview.again,
-                "notes": [str(one) for one in (*preview.dropped, *preview.plan.elsewhere)],
+                "notes": preview.notes,
                 "rows": rows,
                 "seal": preview.seal,
             }

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from curation.domain.model import Taxonomy
+from curation.domain.model import OTHER, Taxonomy
 from curation.taxonomy.versions import Version
 
-__all__ = ["Dropped", "dropped", "rows_again"]
+__all__ = ["Dropped", "dropped", "opened", "rows_again"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,23 @@ def dropped(version: Version, before: Taxonomy, annotations: pl.LazyFrame | None
         if went:
             found.append(Dropped(node_id, leaves, falls, " and ".join(to)))
     return found
+
+
+def opened(version: Version, before: Taxonomy) -> list[str]:
+    """A sentence for each leaf that gets children.
+
+    Args:
+        version: A version.
+        before: The tree that it follows on.
+    """
+    found = [
+        (leaf, fate.becomes)
+        for leaf, fate in version.carried.items()
+        if fate.becomes and fate.becomes.rpartition(".")[2] == OTHER and not before.node(leaf).is_other
+    ]
+    nodes = version.taxonomy.by_id
+    return [
+        f"{leaf} is no leaf any more: its rows are in {to} until they are annotated again."
+        for leaf, to in found
+        if leaf == to.rpartition(".")[0] and leaf in nodes
+    ]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from curation.domain.model import OTHER, Taxonomy
 from curation.errors import CurationError
@@ -64,7 +64,7 @@ class Decision(BaseModel):
     decision: Literal["accept", "reject", "edit"] | None = None
     name: str | None = None
     description: str | None = None
-    target: str | None = None
+    target: str | None = Field(None, validation_alias=AliasChoices("target", "parent"))
     examples: tuple[str, ...] | None = None
     parts: tuple[ops.NewLeaf, ...] | None = None
     again: tuple[str, ...] | None = None
@@ -75,7 +75,9 @@ class Decision(BaseModel):
     def edits(self) -> dict[str, Any]:
         """The fields that replace those of the proposal."""
         given = self.model_fields_set - {"proposal", "decision", "note", "by"}
-        return {name: getattr(self, name) for name in sorted(given) if name == "target" or getattr(self, name)}
+        return {
+            name: getattr(self, name) for name in sorted(given) if name == "target" or getattr(self, name) is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Planner:
     def __init__(self, base: Taxonomy) -> None:
         self._base = base
         self._editor = Editor(base)
+        self._used: list[str] = []
         self.operations: list[ops.Operation] = []
 
     def take(self, operation: ops.Operation) -> None:
@@ -152,6 +155,8 @@ class Planner:
         """
         try:
             current = self._translated(operation)
+            if isinstance(operation, ops.Drop):
+                self._check_unused(operation.node)
             idle = self._editor.idle(current)
             if idle is not None:
                 raise CurationError(f"{operation.op}: {idle}", "Change it, or take the entry out.")
@@ -161,6 +166,17 @@ class Planner:
             message = error.message.partition(", ")[2] if error.message.startswith("operation ") else error.message
             raise CurationError(message, error.hint) from None
         self.operations.append(current)
+        self._used += _uses(operation)
+
+    def _check_unused(self, node: str) -> None:
+        """Refuse to drop what an entry before works on: in the other order that one is refused."""
+        here = self._now(node)
+        for other in self._used:
+            if _below(self._editor.now(other) or "", here):
+                raise CurationError(
+                    f"{node} is dropped, with {other}, which another entry works on",
+                    "Take one of the two back, or decide them in turn.",
+                )
 
     def _translated(self, operation: ops.Operation) -> ops.Operation:
         """The operation with the ids that nodes of the base have by now."""
@@ -182,6 +198,20 @@ class Planner:
                 f"{node_id} is taken away by another decision", "Take one of the two back, or decide them in turn."
             )
         return now
+
+
+def _uses(operation: ops.Operation) -> list[str]:
+    """Nodes of the base that must stay for an operation to be worth anything."""
+    match operation:
+        case ops.Drop():
+            return []
+        case ops.Split():
+            return [operation.node.rpartition(".")[0]]
+        case ops.Merge():
+            return [operation.into]
+        case _:
+            named = (getattr(operation, "node", None), getattr(operation, "parent", None))
+            return [node for node in named if node]
 
 
 def read_decisions(
@@ -319,7 +349,8 @@ def operation_of(
         fault = error.errors()[0]
         name = ".".join(str(step) for step in fault["loc"][1:])
         said = fault["msg"].removeprefix("Value error, ")
-        raise CurationError(f"{proposal.kind} {node or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
+        where = given.get("parent", node) if proposal.kind == "add" else node
+        raise CurationError(f"{proposal.kind} {where or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
 
 
 def _held(proposal: Proposal, places: Mapping[int, str] | None) -> Counter[str]:

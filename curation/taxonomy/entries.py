@@ -98,6 +98,8 @@ class Entries:
         said = fault["msg"].removeprefix("Value error, ")
         if fault["type"] == "string_type" and isinstance(fault["input"], int | float | bool):
             said = "YAML does not read it as text; put it in quotes"
+        if fault["type"] in ("tuple_type", "list_type"):
+            said = "a list is wanted, such as [this, that]"
         return self.error(f"{name} = {fault['input']!r}: {said}", *location)
 
 

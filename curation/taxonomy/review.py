@@ -17,7 +17,7 @@ import polars as pl
 from curation.errors import CurationError
 from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
-from curation.taxonomy.consequences import Dropped, dropped, rows_again
+from curation.taxonomy.consequences import Dropped, dropped, opened, rows_again
 from curation.taxonomy.convergence import convergence
 from curation.taxonomy.decisions import Decision, Plan, plan_of, read_decisions
 from curation.taxonomy.document import taxonomy_text
@@ -44,6 +44,7 @@ class Preview:
         changes: Its changes against the current one.
         again: Rows that are annotated again, of those annotated in the published run.
         dropped: What goes with each node that is dropped.
+        opened: A sentence for each leaf that gets children.
         seal: Stands for all that the preview was made from: the same seal, the same outcome.
     """
 
@@ -52,7 +53,13 @@ class Preview:
     changes: list[Change]
     again: int
     dropped: list[Dropped]
+    opened: list[str]
     seal: str
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know before applying it, a sentence each."""
+        return [*map(str, self.dropped), *self.opened, *map(str, self.plan.elsewhere)]
 
 
 class Review:
@@ -226,14 +233,15 @@ class Review:
         """
         plan, seal = self.plan(), self._seal()
         if not plan.operations:
-            return Preview(plan, None, [], 0, [], seal)
+            return Preview(plan, None, [], 0, [], [], seal)
         history = self._read_history()
         made = history.add(self._record(plan))
         assert made is not None
         changes = compare(history, self.current.name, made.name)
         rows = self._annotations
-        again, falls = rows_again(made, rows), dropped(made, self.current.taxonomy, rows)
-        return Preview(plan, made, changes, again, falls, seal)
+        tree = self.current.taxonomy
+        again, falls = rows_again(made, rows), dropped(made, tree, rows)
+        return Preview(plan, made, changes, again, falls, opened(made, tree), seal)
 
     def _seal(self) -> str:
         digest = hashlib.sha256(self.current.name.encode())

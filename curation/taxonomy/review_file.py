@@ -83,6 +83,9 @@ def _entry(key: str, proposal: Proposal) -> str:
     ]
     fields = {"name": proposal.name, "description": proposal.description, "target": proposal.target}
     lines += [f"  # {name}: {_quoted(value)}" for name, value in fields.items() if value]
+    if proposal.kind == "add":
+        place = _quoted(proposal.node_id) if proposal.node_id else "null"
+        lines.append(f"  # target: {place}  # the parent; null is level 1")
     return "\n".join(lines) + "\n"
 
 

@@ -227,6 +227,50 @@ def test_evidence_elsewhere_is_told_until_its_leaves_are_named(tmp_path):
         planned("  decision: accept\n  again: [weather]\n")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "- {{op: add, parent: music, name: pause, description: Wait.}}\n",
+        '- proposal: "{add}"\n  decision: accept\n',
+        "- {{op: describe, node: music.play, description: Sound.}}\n",
+        "- {{op: rename, node: music.play, name: sing}}\n",
+        "- {{op: move, node: weather, parent: music}}\n",
+        "- {{op: merge, nodes: [weather], into: music.play}}\n",
+        "- {{op: split, node: music.play, parts: [{{name: a, description: A.}}, {{name: b, description: B.}}]}}\n",
+    ],
+)
+def test_what_another_entry_works_on_is_not_dropped_whichever_comes_first(tmp_path, other):
+    drop = "- {{op: drop, node: music}}\n"
+    with pytest.raises(CurationError, match=r"music is dropped, with .*another entry works on"):
+        plan(tmp_path, other + drop)
+    with pytest.raises(CurationError, match=r"taken away by another decision|there is no node"):
+        plan(tmp_path, drop + other)
+
+
+def test_what_is_moved_out_first_survives_a_drop(tmp_path):
+    found = plan(tmp_path, "- {{op: move, node: music.play, parent: news}}\n- {{op: drop, node: music}}\n")
+    assert [operation.op for operation in found.operations] == ["move", "drop"]
+
+
+def test_the_parent_of_a_new_leaf_goes_by_either_name(tmp_path):
+    for name in ("target", "parent"):
+        found = plan(tmp_path, '- proposal: "{add}"\n  decision: edit\n  ' + name + ": news\n")
+        assert found.operations[0].parent == "news"
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("again: true", "again = True: a list is wanted"),
+        ('name: ""', r"line 1: add music: name = ''"),
+        ("target: weather\n  name: a b", "add weather: name = 'a b'"),
+    ],
+)
+def test_a_field_that_cannot_be_is_told(tmp_path, field, message):
+    with pytest.raises(CurationError, match=message):
+        plan(tmp_path, '- proposal: "{add}"\n  decision: edit\n  ' + field + "\n")
+
+
 def test_proposals_survive_the_table_with_their_ids():
     frame = to_frame([SPLIT, ADD, ADD, MERGE])
     assert frame["proposal_id"].to_list() == sorted({ADD.proposal_id, MERGE.proposal_id, SPLIT.proposal_id})

@@ -6,6 +6,7 @@ average linkage of their centres joins them (``scipy.cluster.hierarchy``), which
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from curation.algorithms.vectors import GRID, FloatRows, to_grid
 
-__all__ = ["Clusters", "cluster", "mean_of_nearest", "spherical_kmeans"]
+__all__ = ["Clusters", "closer_than_known", "cluster", "clusterings", "mean_of_nearest", "spherical_kmeans"]
 
 Labels = NDArray[np.int64]
 
@@ -72,25 +73,68 @@ def spherical_kmeans(vectors: FloatRows, k: int, *, weights: NDArray[np.float64]
 def cluster(
     vectors: FloatRows, small: int, *, weights: NDArray[np.float64], joined_from: float, seed: int
 ) -> Clusters:
-    """Clusters that are as large as the rows allow.
+    """Clusters that are as large as the rows allow; see :func:`clusterings`."""
+    return clusterings(vectors, small, weights=weights, joined_from=(joined_from,), seed=seed)[0]
+
+
+def clusterings(
+    vectors: FloatRows, small: int, *, weights: NDArray[np.float64], joined_from: Sequence[float], seed: int
+) -> list[Clusters]:
+    """Clusters made of the same small ones, joined the more the lower the bar.
 
     Args:
         vectors: float32[n, d], not zero.
         small: Number of small clusters to begin with.
         weights: float64[n], positive.
-        joined_from: Mean cosine of two clusters' small ones from which they are one.
+        joined_from: Bars: mean cosine of two clusters' small ones from which they are one.
         seed: Of the k-means.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
 
     labels = _numbered(spherical_kmeans(vectors, small, weights=weights, seed=seed))
-    if labels.max() > 0:
-        centres, _ = _centres(vectors, labels)
-        joined = fcluster(linkage(centres, "average", metric="cosine"), 1 - joined_from, "distance")
-        labels = _numbered(joined[labels].astype(np.int64))
-    _, nearness = _centres(vectors, labels)
-    sizes = np.bincount(labels)
-    return Clusters(labels, sizes, nearness, np.bincount(labels, nearness) / sizes)
+    tree = linkage(_centres(vectors, labels)[0], "average", metric="cosine") if labels.max() > 0 else None
+    found = []
+    for bar in joined_from:
+        joined = labels
+        if tree is not None:
+            joined = _numbered(fcluster(tree, 1 - bar, "distance")[labels].astype(np.int64))
+        _, nearness = _centres(vectors, joined)
+        sizes = np.bincount(joined)
+        found.append(Clusters(joined, sizes, nearness, np.bincount(joined, nearness) / sizes))
+    return found
+
+
+def closer_than_known(
+    vectors: FloatRows, to_known: NDArray[np.float64], *, neighbours: tuple[int, int], most: int
+) -> NDArray[np.float64]:
+    """How much closer rows are to their like than to what is known: float64[n], a difference of cosines.
+
+    Rows of a class that no known row stands for are as close to each other as those of any class, but not to a known
+    row (the idea of the local outlier factor, Breunig et al. 2000, between two sets).
+
+    Args:
+        vectors: float32[n, d], not zero, in an order that is as good as chance.
+        to_known: float64[n], mean cosine of each row to its nearest known rows.
+        neighbours: From which to which nearest of the other rows the mean cosine is taken; fewer of fewer rows.
+        most: Rows that neighbours are looked for among; of more, so many, evenly spread.
+    """
+    n = len(vectors)
+    places = np.linspace(0, n, min(n, most), endpoint=False).astype(np.int64)
+    columns = to_grid(vectors[places])
+    share = len(places) / n
+    high = min(max(2, round(neighbours[1] * share)), len(places) - 1)
+    low = min(max(1, round(neighbours[0] * share)), high - 1)
+    if low < 0 or high < 1:
+        return np.zeros(n)
+    mean = np.empty(n)
+    for start in range(0, n, 2048):
+        at = slice(start, start + 2048)
+        products = to_grid(vectors[at]) @ columns.T
+        own = np.flatnonzero((places >= start) & (places < start + 2048))
+        products[places[own] - start, own] = -np.inf
+        nearest = -np.sort(-np.partition(products, len(places) - high, axis=1)[:, len(places) - high :], axis=1)
+        mean[at] = nearest[:, low:].astype(np.float64).mean(axis=1) / GRID**2
+    return mean - to_known
 
 
 def mean_of_nearest(vectors: FloatRows, known: FloatRows, k: int) -> tuple[NDArray[np.float64], Labels]:

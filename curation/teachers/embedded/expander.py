@@ -7,6 +7,8 @@ rows are pressed into a leaf beside it. They are clustered by what they say and 
 * A new cluster becomes a proposal to add a leaf below the deepest node that holds most of its rows and their nearest
   seeds, unless leaves claim it: unless, as their calibrated confidence says, most of its rows are rightly where they
   are.
+* Confidence is calibrated on what there are leaves for, and may be high for what there is none for. So a closer
+  cluster is new, too, whose rows are closer to each other than to the seeds and less certain than others.
 * A cluster of rows in an Other that is not new, and whose nearest seeds are mostly of one leaf, becomes a proposal
   that this leaf takes them in (kind ``merge``, from the Other).
 * Small clusters, loose ones and those that are neither are left alone.
@@ -22,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from curation.algorithms.clusters import Clusters, cluster, mean_of_nearest
+from curation.algorithms.clusters import Clusters, closer_than_known, clusterings, mean_of_nearest
 from curation.algorithms.dsquared import d2_sample
 from curation.algorithms.informed import informed
 from curation.algorithms.trend import late_share
@@ -39,7 +41,12 @@ _NEAREST = 5
 """Seeds that a row's familiarity is taken from."""
 _ROWS_A_CLUSTER = 25
 _LEAST_CLUSTERS, _MOST_CLUSTERS = 50, 1000
-_JOINED_FROM = 0.5
+_JOINED_FROM, _JOINED_CLOSELY_FROM = 0.5, 0.7
+_NEIGHBOURS, _MOST_NEIGHBOURS = (10, 25), 16_384
+_APART = 0.65
+"""Product of the mean ranks of closeness and of doubt from which on a closer cluster is new."""
+_LOOSE_A_CLOSE = 4
+"""Proposals of the first kind for each of the second, at most; the best of each kind keep their places."""
 _CORE = 0.75
 """Share of a cluster's rows, those nearest to its middle, that are shown as evidence."""
 _SHOWN = 40
@@ -64,7 +71,7 @@ class Expansion:
         least_weight: Raw rows that a cluster must stand for.
         least_cohesion: Mean cosine to its middle that a cluster must have, in the space that it is found in.
         newer_than: Mean rank of newness, 0 to 1, that the rows of a cluster must have.
-        most: Proposals at most, the best.
+        most: Proposals at most, the best, of the first kind; of closer clusters a fourth of that.
     """
 
     uncertain: float = 0.5
@@ -136,15 +143,21 @@ def expand(
     directions = informed(vectors, seed_vectors, labels)
     small = min(_MOST_CLUSTERS, max(_LEAST_CLUSTERS, len(vectors) // _ROWS_A_CLUSTER))
     often = 1 + np.log(np.maximum(rows["weight"].to_numpy(), 1))
-    found = cluster(directions, small, weights=often, joined_from=_JOINED_FROM, seed=seed)
-    _, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
-    return _Proposer(rows, directions, found, labels[nearest], taxonomy, limits, seed).proposals()
+    bars = (_JOINED_FROM, _JOINED_CLOSELY_FROM)
+    found = clusterings(directions, small, weights=often, joined_from=bars, seed=seed)
+    familiar, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
+    closer = closer_than_known(vectors, familiar, neighbours=_NEIGHBOURS, most=_MOST_NEIGHBOURS)
+    return _Proposer(rows, directions, found, labels[nearest], closer, taxonomy, limits, seed).proposals()
 
 
 def _rank(values: Floats) -> Floats:
     """Rank of each value from 0 to 1, equal ones alike."""
     ordered = np.sort(values)
     return (np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")) / (2 * len(values))
+
+
+def _best(found: list[_Found], most: int | None = None) -> list[_Found]:
+    return sorted(found, key=lambda one: (-one.score, int(one.rows[0])))[:most]
 
 
 @dataclass(frozen=True)
@@ -167,13 +180,16 @@ class _Proposer:
         self,
         rows: pl.DataFrame,
         vectors: NDArray[np.float32],
-        found: Clusters,
+        found: list[Clusters],
         near_leaves: NDArray,
+        closer: Floats,
         taxonomy: Taxonomy,
         limits: Expansion,
         seed: int,
     ) -> None:
-        self._rows, self._vectors, self._clusters, self._limits = rows, vectors, found, limits
+        self._rows, self._vectors, self._limits = rows, vectors, limits
+        self._clusters, self._close = found
+        self._closer = _rank(closer)
         self._taxonomy, self._near, self._seed = taxonomy, near_leaves, seed
         self._primary = rows["primary"].to_list()
         self._ids, self._texts = rows["query_id"].to_list(), rows["text"].to_list()
@@ -184,33 +200,52 @@ class _Proposer:
         self._right = np.where(self._other, 0.0, confidence)
 
     def proposals(self) -> list[Proposal]:
-        chosen = sorted(self._chosen(), key=lambda one: (-one.score, int(one.rows[0])))[: self._limits.most]
+        first = list(self._chosen())
+        more = list(self._closer_ones([one.rows for one in first]))
+        chosen = _best([*_best(first, self._limits.most), *_best(more, self._limits.most // _LOOSE_A_CLOSE)])
         if not chosen:
             return []
         names = self._names(chosen)
         return [self._worded(one, name) for one, name in zip(chosen, names, strict=True)]
 
-    def _chosen(self) -> Iterator[_Found]:
-        limits, clusters = self._limits, self._clusters
+    def _large(self, clusters: Clusters) -> Iterator[tuple[Ints, float]]:
+        """Clusters that are large and close enough: their rows and their cohesion."""
+        limits = self._limits
         for number, cohesion in enumerate(clusters.cohesion.tolist()):
             rows = np.flatnonzero(clusters.labels == number)
             small = len(rows) < limits.least_rows or self._weight[rows].sum() < limits.least_weight
-            if small or cohesion < limits.least_cohesion:
-                continue
+            if not small and cohesion >= limits.least_cohesion:
+                yield rows, cohesion
+
+    def _chosen(self) -> Iterator[_Found]:
+        for rows, cohesion in self._large(self._clusters):
             newness, inside = float(self._newness[rows].mean()), rows[self._other[rows]]
             leaf, share = _most_frequent(self._near[rows].ravel())
-            if newness > limits.newer_than and self._right[rows].mean() < _CLAIMED:
-                score = (newness + _COHESION * cohesion) / (1 + _COHESION)
-                shown, sure = self._evidence_of(rows), newness * cohesion
-                yield _Found(rows, shown, score, cohesion, sure, self._parent(rows), None)
+            if newness > self._limits.newer_than and self._right[rows].mean() < _CLAIMED:
+                yield self._new(self._clusters, rows, cohesion, newness)
             elif 2 * len(inside) > len(rows) and share >= _HELD and self._is_leaf(leaf):
                 place = _most_frequent(np.array([self._primary[row] for row in inside]))[0]
-                shown, score = self._evidence_of(inside), share * (1 - newness)
+                shown, score = self._evidence_of(self._clusters, inside), share * (1 - newness)
                 yield _Found(inside, shown, score, cohesion, share, place, leaf)
 
-    def _evidence_of(self, rows: Ints) -> Ints:
+    def _closer_ones(self, found: list[Ints]) -> Iterator[_Found]:
+        """New ones among the closer clusters, but for those that mostly stand in others already."""
+        taken = np.zeros(len(self._texts), bool)
+        for rows in found:
+            taken[rows] = True
+        for rows, cohesion in self._large(self._close):
+            apart = float(self._newness[rows].mean() * self._closer[rows].mean())
+            if apart >= _APART and taken[rows].mean() <= 0.5:
+                yield self._new(self._close, rows, cohesion, apart**0.5)
+
+    def _new(self, clusters: Clusters, rows: Ints, cohesion: float, newness: float) -> _Found:
+        score = (newness + _COHESION * cohesion) / (1 + _COHESION)
+        shown, sure = self._evidence_of(clusters, rows), newness * cohesion
+        return _Found(rows, shown, score, cohesion, sure, self._parent(rows), None)
+
+    def _evidence_of(self, clusters: Clusters, rows: Ints) -> Ints:
         """Rows near the middle of their cluster that differ from each other, the nearest first."""
-        core = rows[np.lexsort((rows, -self._clusters.nearness[rows]))][: max(1, int(_CORE * len(rows)))]
+        core = rows[np.lexsort((rows, -clusters.nearness[rows]))][: max(1, int(_CORE * len(rows)))]
         often = 1 + np.log(np.maximum(self._weight[core], 1))
         picks = d2_sample(self._vectors[core], _SHOWN, weights=often, same_from=_SAME, seed=self._seed)
         return core[np.sort(picks)]
@@ -250,7 +285,7 @@ class _Proposer:
         place = one.parent or "the root"
         if one.target is None:
             reason = (
-                f"{rows:,} queries ({weight:,} raw rows) are close to each other and surely of no leaf there is; "
+                f"{rows:,} queries ({weight:,} raw rows) are close to each other and seem to be of no leaf there is; "
                 f"{inside:.0%} of them are in an Other, the rest are uncertain where they are, below {place}."
             )
         else:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.algorithms.clusters import cluster, mean_of_nearest, spherical_kmeans
+from curation.algorithms.clusters import (
+    closer_than_known,
+    cluster,
+    clusterings,
+    mean_of_nearest,
+    spherical_kmeans,
+)
 
 
 def bundles(groups=5, size=40, d=16, spread=0.05, seed=0):
@@ -64,3 +70,48 @@ def test_of_equally_near_rows_the_first_is_named():
     known = np.repeat(np.eye(2, dtype=np.float32), 3, axis=0)
     _, which = mean_of_nearest(np.eye(2, dtype=np.float32), known, 2)
     assert which.tolist() == [[0, 1], [3, 4]]
+
+
+def test_bars_join_the_same_small_clusters():
+    rows, truth = bundles()
+    args = {"weights": np.ones(len(rows)), "seed": 1}
+    loose, close = clusterings(rows, 20, joined_from=(0.8, 0.9999), **args)
+    assert groups_of(loose.labels) == groups_of(truth)
+    assert len(close.sizes) > 5
+    for group in groups_of(close.labels):
+        assert any(group <= whole for whole in groups_of(loose.labels))
+    assert np.array_equal(loose.labels, cluster(rows, 20, joined_from=0.8, **args).labels)
+    (alone,) = clusterings(rows[:1], 20, joined_from=(0.5,), weights=np.ones(1), seed=1)
+    assert alone.labels.tolist() == [0]
+
+
+def plainly(rows, to_known, low, high):
+    """Mean cosine to the neighbours from the ``low``-th to before the ``high``-th, less that to what is known."""
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = unit.astype(np.float64) @ unit.T.astype(np.float64)
+    np.fill_diagonal(cosines, -2)
+    return np.sort(cosines, axis=1)[:, ::-1][:, low:high].mean(axis=1) - to_known
+
+
+def test_closeness_is_to_the_neighbours_less_that_to_what_is_known():
+    rows, _ = bundles()
+    to_known = np.random.default_rng(1).random(len(rows))
+    found = closer_than_known(rows, to_known, neighbours=(10, 25), most=1000)
+    np.testing.assert_allclose(found, plainly(rows, to_known, 10, 25), atol=0.02)
+
+
+def test_a_group_that_nothing_known_stands_for_is_closer():
+    rows, truth = bundles()
+    known = np.concatenate([rows[truth == group][:5] for group in range(4)])
+    to_known, _ = mean_of_nearest(rows, known, 5)
+    found = closer_than_known(rows, to_known, neighbours=(10, 25), most=1000)
+    assert found[truth == 4].min() > found[truth != 4].max() + 0.3
+    some = closer_than_known(rows, to_known, neighbours=(10, 25), most=100)  # neighbours among half of the rows
+    assert some[truth == 4].min() > some[truth != 4].max() + 0.3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows_have_few_neighbours(n):
+    rows, _ = bundles()
+    found = closer_than_known(rows[:n], np.zeros(n), neighbours=(10, 25), most=1000)
+    assert found.shape == (n,) and np.isfinite(found).all()

@@ -88,17 +88,41 @@ def test_small_and_loose_clusters_are_left_alone():
     assert not proposals(frame, *rest, Expansion(least_rows=10, least_weight=20, least_cohesion=0.99))
 
 
+def claimed(frame, words, sure):
+    """The log with the rows of some words in a leaf whose teacher is so sure of them."""
+    some = pl.col("text").str.contains(words)
+    return frame.with_columns(
+        primary=pl.when(some).then(pl.lit("music.play")).otherwise("primary"),
+        confidence=pl.when(some).then(sure).otherwise("confidence"),
+    )
+
+
+def added(frame, rest, words):
+    everything = Expansion(uncertain=1, newer_than=0.0, least_rows=10, least_weight=20)
+    found = [one for one in proposals(frame, *rest, everything) if one.kind == "add"]
+    return any(words in row.text for one in found for row in one.evidence)
+
+
 @pytest.mark.parametrize(("sure", "proposed"), [(0.5, True), (0.6, False)])
 def test_rows_that_leaves_claim_are_no_new_leaf(sure, proposed):
     frame, *rest = log()
-    new = pl.col("text").str.contains("生日")
-    frame = frame.with_columns(
-        primary=pl.when(new).then(pl.lit("music.play")).otherwise("primary"),
-        confidence=pl.when(new).then(sure).otherwise("confidence"),
-    )
-    everything = Expansion(uncertain=1, newer_than=0.0, least_rows=10, least_weight=20)
-    adds = [one for one in proposals(frame, *rest, everything) if one.kind == "add"]
-    assert any("生日" in row.text for one in adds for row in one.evidence) == proposed
+    known = "known music play"  # around the seeds of that leaf
+    assert added(claimed(frame, known, sure), rest, known) == proposed
+
+
+@pytest.mark.parametrize(("sure", "proposed"), [(0.69, True), (0.999, False)])
+def test_rows_apart_from_all_seeds_are_new_however_sure_unless_surer_than_others(sure, proposed):
+    frame, *rest = log()
+    assert added(claimed(frame, "生日", sure), rest, "生日") == proposed
+
+
+def test_closer_clusters_are_added_to_the_others_and_take_no_place_of_theirs():
+    frame, *rest = log()
+    frame = claimed(frame, "生日", 0.69)
+    both = proposals(frame, *rest, Expansion(uncertain=1, least_rows=10, least_weight=20, most=4))
+    assert sum("生日" in one.evidence[0].text for one in both) == 1
+    none = proposals(frame, *rest, Expansion(uncertain=1, least_rows=10, least_weight=20, most=3))
+    assert not any("生日" in one.evidence[0].text for one in none)
 
 
 def test_familiar_rows_in_an_other_are_offered_to_their_leaf():

@@ -15,7 +15,6 @@ All ids are those of the version that the proposals speak of, whatever other ent
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,7 @@ from curation.errors import CurationError
 from curation.taxonomy import operations as ops
 from curation.taxonomy.editor import Editor, edited
 from curation.taxonomy.entries import Entries
+from curation.taxonomy.evidence import Elsewhere, below, elsewhere, held
 from curation.taxonomy.proposal import Proposal
 
 __all__ = [
@@ -89,32 +89,6 @@ class Given:
     what: Decision | ops.Operation
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """Evidence of a new leaf that lies outside its parent, and keeps its labels.
-
-    Attributes:
-        leaf: The new leaf.
-        parent: Where it is added; None for the root, below which everything lies.
-        held: Labels of that evidence with the number of its queries, the most frequent first.
-    """
-
-    leaf: str
-    parent: str | None
-    held: tuple[tuple[str, int], ...]
-
-    def __str__(self) -> str:
-        """A sentence for a person."""
-        count = sum(number for _, number in self.held)
-        many = "1 query of the evidence shown lies" if count == 1 else f"{count:,} queries of the evidence shown lie"
-        keep = "keeps its label" if count == 1 else "keep their labels"
-        listed = ", ".join(f"{leaf} ({number:,})" for leaf, number in self.held)
-        return (
-            f"{self.leaf}: {many} outside {self.parent} and {keep}: {listed}. "
-            f"To have such leaves annotated again too, name them in its entry: again: [{self.held[0][0]}]."
-        )
-
-
 @dataclass
 class Plan:
     """What decisions come to.
@@ -172,7 +146,7 @@ class Planner:
         """Refuse to drop what an entry before works on: in the other order that one is refused."""
         here = self._now(node)
         for other in self._used:
-            if _below(self._editor.now(other) or "", here):
+            if below(self._editor.now(other) or "", here):
                 raise CurationError(
                     f"{node} is dropped, with {other}, which another entry works on",
                     "Take one of the two back, or decide them in turn.",
@@ -322,8 +296,8 @@ def operation_of(
             given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
             given |= {"description": edits.get("description", proposal.description)}
             given |= {"examples": edits.get("examples", examples)}
-            held = {leaf for leaf in _held(proposal, places) if _below(leaf, given["parent"])}
-            given |= {"again": tuple(sorted(held | set(edits.get("again") or ())))}
+            inside = {leaf for leaf in held(proposal, places) if below(leaf, given["parent"])}
+            given |= {"again": tuple(sorted(inside | set(edits.get("again") or ())))}
         case "merge" if node is not None and node.rpartition(".")[2] == OTHER:
             given = {"op": "examples", "node": edits.get("target", proposal.target), "again": (node,)}
             given |= {"add": tuple(dict.fromkeys(row.text for row in proposal.evidence))}
@@ -351,35 +325,6 @@ def operation_of(
         said = fault["msg"].removeprefix("Value error, ")
         where = given.get("parent", node) if proposal.kind == "add" else node
         raise CurationError(f"{proposal.kind} {where or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
-
-
-def _held(proposal: Proposal, places: Mapping[int, str] | None) -> Counter[str]:
-    """Leaves that hold evidence of a proposal, with the number of its rows."""
-    return Counter(places[row.query_id] for row in proposal.evidence if places and row.query_id in places)
-
-
-def _below(leaf: str, parent: str | None) -> bool:
-    return parent is None or f"{leaf}.".startswith(f"{parent}.")
-
-
-def elsewhere(
-    proposal: Proposal, operation: ops.Operation, places: Mapping[int, str] | None = None
-) -> Elsewhere | None:
-    """Evidence of a new leaf that lies where nothing is annotated again; None where there is none.
-
-    Args:
-        proposal: A proposal.
-        operation: What it comes to, of :func:`operation_of`.
-        places: As there.
-    """
-    if not isinstance(operation, ops.Add):
-        return None
-    again = (operation.parent, *operation.again)
-    held = [(leaf, rows) for leaf, rows in _held(proposal, places).items() if not any(_below(leaf, n) for n in again)]
-    if not held:
-        return None
-    name = f"{operation.parent}.{operation.name}" if operation.parent else operation.name
-    return Elsewhere(name, operation.parent, tuple(sorted(held, key=lambda one: (-one[1], one[0]))))
 
 
 def plan_of(

@@ -1,6 +1,6 @@
 """The growth of a taxonomy against gold trees: induced from noisy tags, and a planted intent found again.
 
-``python -m tests.benchmarks evolution [clinc] [travelbench] [plant] [--leaves N] [--json]``; all three by default.
+``python -m tests.benchmarks evolution [PART ...] [--leaves N] [--json]``; all parts by default.
 
 * *clinc*: 20 queries of each of 150 intents, tagged in other words than the names of the gold intents
   (``evolution_tags.yaml``: three ways to say each), with noise (:class:`Noise`).
@@ -9,6 +9,7 @@
   hidden and the log is run; is the leaf proposed, and what does accepting that change?
 * *rounds*: several leaves are hidden at once, and a scripted reviewer decides round by round until nothing is left to
   accept (both: :mod:`tests.benchmarks.evolution_product`).
+* *hidden*: as plant, for one intent of each domain of CLINC (:mod:`tests.benchmarks.evolution_clinc`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import polars as pl
 import yaml
 
 from tests.benchmarks import evolution_product as product
+from tests.benchmarks.evolution_clinc import hidden_intents
 from tests.benchmarks.measure import ROOT, print_table
 
 __all__ = ["Noise", "main", "noisy_tags", "one_to_one"]
@@ -190,6 +192,16 @@ _PLANT = (
     "recall of the accepted leaf",
     "its precision",
 )
+_HIDDEN = (
+    "hidden intent",
+    "added leaves proposed",
+    "pure ones",
+    "raw rows of these",
+    "raw rows of the control's",
+    "place of the right one",
+    "below",
+    "found",
+)
 _ROUNDS = (
     "round",
     "version",
@@ -207,7 +219,7 @@ _ROUNDS = (
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks evolution", description=__doc__.split("\n")[0])
-    parts = ("clinc", "travelbench", "plant", "rounds")
+    parts = ("clinc", "travelbench", "plant", "rounds", "hidden")
     parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(parts)}")
     parser.add_argument("--leaves", type=int, default=10, help="plant: leaves that are hidden in turn")
     parser.add_argument("--development", action="store_true", help="plant: hide the leaves that the check does not")
@@ -216,6 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--hidden", type=int, default=4, help="rounds: leaves that are hidden at once")
     parser.add_argument("--no-accept", action="store_true", help="plant: look at the proposals only")
+    parser.add_argument("--intent", type=int, default=0, help="hidden: which of the 15 intents of each domain")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     options = parser.parse_args(arguments)
     if unknown := set(options.part) - set(parts):
@@ -226,6 +239,8 @@ def main(arguments: list[str] | None = None) -> int:
             print_table(_PLANT, list(rows), as_json=options.json)
         elif part == "rounds":
             print_table(_ROUNDS, list(product.rounds(options.hidden)), as_json=options.json)
+        elif part == "hidden" and SHARED.exists():
+            print_table(_HIDDEN, list(hidden_intents(options.intent)), as_json=options.json)
         elif SHARED.exists():
             _print_scores((clinc if part == "clinc" else travelbench)(_encoder()), options.json)
     return 0

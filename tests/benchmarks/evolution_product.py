@@ -183,6 +183,8 @@ class Desk:
         self.root = PLACE / name
         base = PLACE / "base"
         if self.root != base:
+            if not (base / "latest").exists():
+                Desk(base.name).run("+embeddings")
             _link_objects(base, self.root)
         for left in ("review", "runs"):
             shutil.rmtree(self.root / left, ignore_errors=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curation.algorithms.vectors import GRID, FloatRows, to_grid
 
-__all__ = ["Clusters", "closer_than_known", "cluster", "clusterings", "mean_of_nearest", "spherical_kmeans"]
+__all__ = ["Clusters", "closer_than_known", "clusterings", "mean_of_nearest", "spherical_kmeans"]
 
 Labels = NDArray[np.int64]
 
@@ -68,13 +68,6 @@ def spherical_kmeans(vectors: FloatRows, k: int, *, weights: NDArray[np.float64]
     finally:
         faiss.omp_set_num_threads(before)
     return nearest[:, 0].astype(np.int64)
-
-
-def cluster(
-    vectors: FloatRows, small: int, *, weights: NDArray[np.float64], joined_from: float, seed: int
-) -> Clusters:
-    """Clusters that are as large as the rows allow; see :func:`clusterings`."""
-    return clusterings(vectors, small, weights=weights, joined_from=(joined_from,), seed=seed)[0]
 
 
 def clusterings(

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from curation.algorithms.clusters import (
     closer_than_known,
-    cluster,
     clusterings,
     mean_of_nearest,
     spherical_kmeans,
@@ -21,6 +20,10 @@ def bundles(groups=5, size=40, d=16, spread=0.05, seed=0):
     middles = random.normal(size=(groups, d))
     rows = np.repeat(middles / np.linalg.norm(middles, axis=1, keepdims=True), size, axis=0)
     return (rows + random.normal(size=rows.shape) * spread).astype(np.float32), np.repeat(np.arange(groups), size)
+
+
+def cluster(rows, small, *, joined_from, **more):
+    return clusterings(rows, small, joined_from=(joined_from,), **more)[0]
 
 
 def groups_of(labels):

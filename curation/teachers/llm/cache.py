@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import random
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -41,6 +43,9 @@ CREATE TABLE IF NOT EXISTS batches (
 ) WITHOUT ROWID;
 """
 _BATCH = "batch:"
+# Seconds to wait for other processes that use the database, and what sqlite calls their being at it.
+_PATIENCE = 60.0
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
 class Claim(Enum):
@@ -90,16 +95,7 @@ class Cache:
         except OSError as error:
             raise CurationError(f"the request cache {directory} cannot be written: {error.strerror}") from None
         with self._told():
-            self._db = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            # A kill loses nothing; a power cut may lose the last answers, which are then asked for again.
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            with self._writing():
-                version = self._db.execute("PRAGMA user_version").fetchone()[0]
-                for statement in _TABLES.split(";")[:-1] if version in (0, _FORMAT) else ():
-                    self._db.execute(statement)
-                if version == 0:
-                    self._db.execute(f"PRAGMA user_version={_FORMAT}")
+            self._db, version = self._open()
         if version > _FORMAT:
             self.close()
             raise CurationError(
@@ -311,16 +307,29 @@ class Cache:
             pass
         return True
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+    def _open(self) -> tuple[sqlite3.Connection, int]:
+        """The database, made if it is not there, and the version of its format.
+
+        While one process turns a new database to WAL, clears up as the last to close it, or recovers it after a kill,
+        sqlite answers others "busy" *at once*, whatever the timeout (sqlite.org/wal.html, section 9); so we wait.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            db = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+            try:
+                return db, _prepare(db)
+            except sqlite3.OperationalError as error:
+                db.close()
+                # The low byte is the kind, the rest only its place.
+                if error.sqlite_errorcode & 0xFF not in _PASSING or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0.001, 0.05))
+            except BaseException:
+                db.close()
+                raise
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return _writing(self._db)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[Any]:
@@ -336,3 +345,29 @@ class Cache:
                 f"the request cache {self._path} is damaged: {error}",
                 "Move it away to start anew (its answers will be asked and paid for again).",
             ) from None
+
+
+def _prepare(db: sqlite3.Connection) -> int:
+    """Make a database ready for use, its tables too unless a later version wrote it; the version of its format."""
+    db.execute("PRAGMA journal_mode=WAL")
+    # A kill loses nothing; a power cut may lose the last answers, which are then asked for again.
+    db.execute("PRAGMA synchronous=NORMAL")
+    with _writing(db):
+        version: int = db.execute("PRAGMA user_version").fetchone()[0]
+        for statement in _TABLES.split(";")[:-1] if version in (0, _FORMAT) else ():
+            db.execute(statement)
+        if version == 0:
+            db.execute(f"PRAGMA user_version={_FORMAT}")
+    return version
+
+
+@contextlib.contextmanager
+def _writing(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -7,6 +7,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -154,6 +156,31 @@ def test_processes_share_the_cache_and_make_each_call_once(tmp_path: Path) -> No
     with Cache(tmp_path) as cache:
         assert all(cache.get(f"call {number}") is not None for number in range(200))
         assert cache.money("USD") == Money(100.0, 0.0, 0.0)
+
+
+def test_a_cache_another_process_is_just_making_is_waited_for(tmp_path: Path) -> None:
+    # A writer of a database that is not in WAL mode yet: sqlite refuses the change at once, timeout or not.
+    other = sqlite3.connect(tmp_path / "llm.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE begun (key TEXT)")
+    end = threading.Timer(0.3, other.execute, ["COMMIT"])
+    end.start()
+    with Cache(tmp_path) as cache:
+        assert not end.is_alive()
+        assert cache.get("call") is None
+    end.join()
+    other.close()
+
+
+def test_caches_may_be_opened_and_closed_at_the_same_moment(tmp_path: Path) -> None:
+    def open_some(directory: Path) -> None:
+        for _ in range(3):
+            with Cache(directory) as cache:
+                assert cache.get("call") is None
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(40):
+            list(threads.map(open_some, [tmp_path / str(number)] * 6))
 
 
 def test_claims_of_a_killed_process_are_settled_as_lost_and_its_answers_stay(tmp_path: Path) -> None:

@@ -1,21 +1,35 @@
-"""The machine that a run has: its faults as sentences, the memory taken."""
+"""The machine that a run has: its faults as sentences, the memory taken and given back."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import gc
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from curation.errors import CurationError
 
-__all__ = ["peak_memory", "sentences"]
+__all__ = ["give_back_memory", "peak_memory", "sentences"]
 
 
 def peak_memory() -> int:
     """Most bytes that this process has held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def give_back_memory() -> None:
+    """Give the system what was freed: allocators keep much of what a stage took, beside what the next one takes."""
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    # Of the GNU library alone; others have nothing like it, or need nothing.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @contextlib.contextmanager

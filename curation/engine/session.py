@@ -21,7 +21,7 @@ from curation.engine.build import BuildContext, InputTable
 from curation.engine.collect import collect
 from curation.engine.graph import COLLECTED, Graph
 from curation.engine.keys import canonical, counted_params, differences, key_document, key_of
-from curation.engine.machine import peak_memory, sentences
+from curation.engine.machine import give_back_memory, peak_memory, sentences
 from curation.engine.recipe import Recipe, input_files
 from curation.engine.stage import Stage
 from curation.engine.step import Observer, Step
@@ -327,6 +327,7 @@ class Session:
                 **built,
             }
             self.store.commit(stage.name, key, manifest)
+        give_back_memory()
 
     def _check_log_unchanged(self, stage: Stage, context: BuildContext) -> None:
         """A log that changed while it was read must not be stored under the key of the log before."""

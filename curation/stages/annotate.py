@@ -82,7 +82,7 @@ class AnnotateParams(Params):
         description="embedded: rows of the log that a student is taught on, a tenth of them held out to measure it",
     )
     student_rereads: float = Field(
-        0.2,
+        0.15,
         ge=0,
         le=1,
         description="embedded: share of the rows, those it is least sure of, that a student reads again with a quick "

@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=float, default=1e6, help="raw rows of the log")
     parser.add_argument("--lesson", type=float, default=110_000, help="rows the student is taught on")
     parser.add_argument("--measured", type=float, default=100_000, help="other rows it is measured on")
-    parser.add_argument("--rereads", type=float, default=0.2, help="share that the student reads again")
+    parser.add_argument("--rereads", type=float, default=0.15, help="share that the student reads again")
     parser.add_argument("--json", action="store_true", help="JSON lines instead of a table")
     options = parser.parse_args(arguments)
     from curation.teachers.embedded.student import Lesson, Student, lesson_places

@@ -27,7 +27,7 @@ from curation.algorithms.texts import Texts, read_texts
 
 __all__ = ["BYTES_PER_ROW", "PERMUTATIONS", "RECALL", "Allocate", "Groups", "default_bands", "lexical_groups"]
 
-PERMUTATIONS, RECALL = 150, 0.95
+PERMUTATIONS, RECALL = 128, 0.95
 """Bands find this share of the pairs at the threshold, with at most so many permutations."""
 LIMIT = 16
 COUNT_BITS, LENGTH_BITS = 9, 8

@@ -18,7 +18,7 @@ from curation.review_page.material import Material, fold_text
 from curation.review_page.seeds_text import label_of, seed_key, split_seed_key
 from curation.review_page.versions import line_of_change, lines_of_versions, seeds_place, stamp
 from curation.taxonomy.compare import compare
-from curation.taxonomy.decisions import Decision, Planner, operation_of, read_decisions
+from curation.taxonomy.decisions import EDITABLE, Decision, Planner, operation_of, read_decisions
 from curation.taxonomy.entries import review_lock
 from curation.taxonomy.places import REVIEW
 from curation.taxonomy.review import Review
@@ -29,6 +29,7 @@ _PAGE = 20
 _MOST_ROWS = 500
 _STATES = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 _STATUS = ("waiting", *_STATES.values(), "impossible")
+_EDITS = {name for names in EDITABLE.values() for name in names}
 _PROPOSAL, _SEED = "proposal:", "seed:"
 _Value = dict[str, Any]
 
@@ -214,6 +215,11 @@ class Desk:
             problems = [self._material.problems[key] for key in ids if key in self._material.problems]
             if problems and decision != "reject":
                 raise CurationError(f"it cannot be carried out: {problems[0]}")
+            if decision != "edit" and (fields := sorted(body.keys() & _EDITS)):
+                raise CurationError(
+                    f"{decision} takes a proposal as it is, and this changes {', '.join(fields)}",
+                    "Edit it to change it.",
+                )
             edits = self._edits(ids, body) if decision == "edit" else {}
             value = {"decision": "edit" if edits else "accept" if decision == "edit" else decision, **edits}
             value |= {name: said for name in ("note", "by") if (said := inputs.text(body, name))}
@@ -224,7 +230,13 @@ class Desk:
         if len(ids) != 1:
             raise CurationError("an edit is about one proposal")
         proposal = self._material.as_proposal(ids[0])
-        given: _Value = {name: said for name in ("name", "description") if (said := inputs.text(body, name))}
+        allowed = EDITABLE[proposal.kind]
+        if foreign := sorted(body.keys() & _EDITS - set(allowed)):
+            raise CurationError(
+                f"a proposal to {proposal.kind} has no {', '.join(foreign)}",
+                f"It can change: {', '.join(allowed) or 'nothing'}.",
+            )
+        given: _Value = {name: inputs.text(body, name) or "" for name in ("name", "description") if name in body}
         if "target" in body:
             given["target"] = inputs.text(body, "target")
         for name in ("examples", "again"):

@@ -15,7 +15,7 @@ All ids are those of the version that the proposals speak of, whatever other ent
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,11 +26,12 @@ from curation.domain.model import OTHER, Taxonomy
 from curation.errors import CurationError
 from curation.taxonomy import operations as ops
 from curation.taxonomy.editor import Editor, edited
-from curation.taxonomy.entries import Entries
-from curation.taxonomy.evidence import Elsewhere, below, elsewhere, held
+from curation.taxonomy.entries import Entries, shown
+from curation.taxonomy.evidence import Elsewhere, Named, below, elsewhere, held, named
 from curation.taxonomy.proposal import Proposal
 
 __all__ = [
+    "EDITABLE",
     "Decision",
     "Elsewhere",
     "Given",
@@ -42,7 +43,7 @@ __all__ = [
     "read_decisions",
 ]
 
-_FIELDS = {
+EDITABLE = {
     "add": ("name", "description", "target", "examples", "again"),
     "merge": ("target",),
     "split": ("parts",),
@@ -101,6 +102,8 @@ class Plan:
         stale: How many entries decide nothing of a proposal that does not wait any more.
         left_out: Proposals that could not be carried out, with the reason.
         elsewhere: New leaves with evidence outside their parent.
+        named: The nodes that entries name under ``again``.
+        unnamed: `operations` as they were if no entry named any.
     """
 
     operations: list[ops.Operation] = field(default_factory=list)
@@ -110,6 +113,8 @@ class Plan:
     stale: int = 0
     left_out: list[tuple[Proposal, str]] = field(default_factory=list)
     elsewhere: list[Elsewhere] = field(default_factory=list)
+    named: list[Named] = field(default_factory=list)
+    unnamed: list[ops.Operation] = field(default_factory=list)
 
 
 class Planner:
@@ -120,9 +125,10 @@ class Planner:
         self._editor = Editor(base)
         self._used: list[str] = []
         self.operations: list[ops.Operation] = []
+        self.unnamed: list[ops.Operation] = []
 
-    def take(self, operation: ops.Operation) -> None:
-        """Add an operation.
+    def take(self, operation: ops.Operation, named: Collection[str] = ()) -> None:
+        """Add an operation; ``named`` are those nodes of its ``again`` that a person named.
 
         Raises:
             CurationError: It cannot be carried out after those before it; it is not added.
@@ -140,6 +146,7 @@ class Planner:
             message = error.message.partition(", ")[2] if error.message.startswith("operation ") else error.message
             raise CurationError(message, error.hint) from None
         self.operations.append(current)
+        self.unnamed.append(self._without(current, named))
         self._used += _uses(operation)
 
     def _check_unused(self, node: str) -> None:
@@ -164,6 +171,16 @@ class Planner:
             still = (self._editor.now(node) for node in operation.again)
             changes["again"] = tuple(node for node in still if node is not None)
         return operation.model_copy(update=changes)
+
+    def _without(self, current: ops.Operation, named: Collection[str]) -> ops.Operation:
+        if not named or not isinstance(current, ops.Add | ops.Examples):
+            return current
+        names = {self._editor.now(node) for node in named}
+        return current.model_copy(update={"again": tuple(node for node in current.again if node not in names)})
+
+    def is_gone(self, node_id: str) -> bool:
+        """Whether an operation so far takes a node of the version away."""
+        return self._editor.now(node_id) is None
 
     def _now(self, node_id: str) -> str:
         now = self._editor.now(node_id)
@@ -232,7 +249,7 @@ def read_decisions(
 
 
 def _check_edits(entries: Entries, index: int, decision: Decision, proposal: Proposal) -> None:
-    allowed = _FIELDS[proposal.kind]
+    allowed = EDITABLE[proposal.kind]
     for name in decision.edits:
         if name not in allowed:
             what = ", ".join(allowed) or "nothing"
@@ -296,8 +313,8 @@ def operation_of(
             given |= {"parent": edits.get("target", node), "name": edits.get("name", proposal.name)}
             given |= {"description": edits.get("description", proposal.description)}
             given |= {"examples": edits.get("examples", examples)}
-            inside = {leaf for leaf in held(proposal, places) if below(leaf, given["parent"])}
-            given |= {"again": tuple(sorted(inside | set(edits.get("again") or ())))}
+            within = _within(held(proposal, places), given["parent"])
+            given |= {"again": tuple(sorted(within | set(edits.get("again") or ())))}
         case "merge" if node is not None and node.rpartition(".")[2] == OTHER:
             given = {"op": "examples", "node": edits.get("target", proposal.target), "again": (node,)}
             given |= {"add": tuple(dict.fromkeys(row.text for row in proposal.evidence))}
@@ -324,7 +341,13 @@ def operation_of(
         name = ".".join(str(step) for step in fault["loc"][1:])
         said = fault["msg"].removeprefix("Value error, ")
         where = given.get("parent", node) if proposal.kind == "add" else node
-        raise CurationError(f"{proposal.kind} {where or 'at level 1'}: {name} = {fault['input']!r}: {said}") from None
+        what = f"{proposal.kind} {where or 'at level 1'}"
+        raise CurationError(f"{what}: {name} = {shown(fault['input'])}: {said}") from None
+
+
+def _within(evidence: Iterable[str], parent: str | None) -> set[str]:
+    """Leaves that hold evidence and lie at or below a node."""
+    return {leaf for leaf in evidence if below(leaf, parent)}
 
 
 def plan_of(
@@ -350,7 +373,9 @@ def plan_of(
     for entry in given:
         try:
             if not isinstance(entry.what, Decision):
-                planner.take(entry.what)
+                again = getattr(entry.what, "again", ())
+                plan.named += named(entry.what, again, planner.is_gone)
+                planner.take(entry.what, again)
                 continue
             decision = entry.what
             if decision.decision is None:
@@ -362,12 +387,15 @@ def plan_of(
                 plan.rejected.append(proposal)
                 continue
             operation = operation_of(proposal, decision.edits, places)
-            planner.take(operation)
+            evidence = held(proposal, places)
+            again = set(decision.again or ())
+            plan.named += named(operation, decision.again or (), planner.is_gone, evidence)
+            planner.take(operation, again - _within(evidence, getattr(operation, "parent", None)))
             plan.accepted.append(decision.proposal)
             if left := elsewhere(proposal, operation, places):
                 plan.elsewhere.append(left)
         except CurationError as error:
             raise CurationError(f"{path}, line {entry.line}: {error.message}", error.hint) from None
-    plan.operations = planner.operations
+    plan.operations, plan.unnamed = planner.operations, planner.unnamed
     plan.undecided = sum(proposal.problem is None for proposal in proposals.values()) - len(decided)
     return plan

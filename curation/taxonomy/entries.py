@@ -7,16 +7,23 @@ import difflib
 import fcntl
 import os
 import re
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import IO, Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from curation.errors import CurationError
 
-__all__ = ["Entries", "replace_text", "review_lock"]
+__all__ = ["Entries", "replace_text", "review_lock", "shown"]
+
+_LONGEST_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """A value as sentences quote it: cut where it is long, what cannot be seen written out."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
 class Entries:
@@ -39,7 +46,7 @@ class Entries:
         for index, entry in enumerate(self._root):
             if not isinstance(entry, dict):
                 raise self.error(
-                    f"{entry!r} is not an entry", index, hint="An entry has keys, such as `version: ...`."
+                    f"{shown(entry)} is not an entry", index, hint="An entry has keys, such as `version: ...`."
                 )
 
     def __len__(self) -> int:
@@ -91,7 +98,7 @@ class Entries:
         if fault["type"] == "union_tag_invalid":
             tags = fault["ctx"]["expected_tags"].replace("'", "")
             return self.error(
-                f"{fault['ctx']['tag']!r} is no operation", *location, "op", hint=f"The operations are {tags}."
+                f"{shown(fault['ctx']['tag'])} is no operation", *location, "op", hint=f"The operations are {tags}."
             )
         if fault["type"] == "union_tag_not_found":
             return self.error("an operation has no `op`", *location)
@@ -100,7 +107,7 @@ class Entries:
             said = "YAML does not read it as text; put it in quotes"
         if fault["type"] in ("tuple_type", "list_type"):
             said = "a list is wanted, such as [this, that]"
-        return self.error(f"{name} = {fault['input']!r}: {said}", *location)
+        return self.error(f"{name} = {shown(fault['input'])}: {said}", *location)
 
 
 def _keys(kind: Any, steps: tuple[int | str, ...]) -> list[str]:
@@ -166,18 +173,41 @@ def _slip(text: str, line: int) -> str | None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file so that ``path`` holds either the old or the new text, whole, whenever the machine stops."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    """Write a file so that ``path`` holds either the old or the new text, whole, whenever the machine stops.
+
+    What a process that was killed leaves behind is taken up by the next one that writes the file.
+    """
+    temporary = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
+        with _alone(temporary) as stream:
+            try:
+                stream.truncate(0)
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+                temporary.replace(path)
+            except OSError:
+                temporary.unlink(missing_ok=True)
+                raise
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise CurationError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _alone(path: Path) -> IO[str]:
+    """Open a file that no other process writes meanwhile; the kernel lets go of it when it is closed."""
+    while True:
+        stream = path.open("a", encoding="utf-8")
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                return stream
+        except FileNotFoundError:
+            pass  # whoever had it has put it in its place
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
 
 
 @contextlib.contextmanager

@@ -1,15 +1,15 @@
-"""Where the evidence of a new leaf lies, and what of it stays there."""
+"""Where the evidence of a new leaf lies, what of it stays there, and which nodes elsewhere a person named."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from curation.taxonomy import operations as ops
 from curation.taxonomy.proposal import Proposal
 
-__all__ = ["Elsewhere", "below", "elsewhere", "held"]
+__all__ = ["Elsewhere", "Named", "below", "elsewhere", "held", "named"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,23 @@ class Elsewhere:
         )
 
 
+@dataclass(frozen=True)
+class Named:
+    """A node that a person named under ``again``.
+
+    Attributes:
+        about: What the entry makes or changes.
+        node_id: The node, as the current version calls it.
+        evidence: Queries of the evidence shown at or below it; None for an entry that is about no proposal.
+        is_gone: Whether a decision before takes it away.
+    """
+
+    about: str
+    node_id: str
+    evidence: int | None
+    is_gone: bool
+
+
 def held(proposal: Proposal, places: Mapping[int, str] | None) -> Counter[str]:
     """Leaves that hold evidence of a proposal, with the number of its rows."""
     return Counter(places[row.query_id] for row in proposal.evidence if places and row.query_id in places)
@@ -64,5 +81,33 @@ def elsewhere(
     left = [(leaf, rows) for leaf, rows in held(proposal, places).items() if not any(below(leaf, n) for n in again)]
     if not left:
         return None
-    name = f"{operation.parent}.{operation.name}" if operation.parent else operation.name
-    return Elsewhere(name, operation.parent, tuple(sorted(left, key=lambda one: (-one[1], one[0]))))
+    return Elsewhere(_about(operation), operation.parent, tuple(sorted(left, key=lambda one: (-one[1], one[0]))))
+
+
+def named(
+    operation: ops.Operation,
+    again: Iterable[str],
+    is_gone: Callable[[str], bool],
+    evidence: Mapping[str, int] | None = None,
+) -> list[Named]:
+    """The nodes that an entry names under ``again``.
+
+    Args:
+        operation: What the entry comes to.
+        again: The nodes.
+        is_gone: Whether a decision before takes a node away.
+        evidence: Of :func:`held`; None for an entry that is about no proposal.
+    """
+    found = []
+    for node_id in dict.fromkeys(again):
+        rows = None
+        if evidence is not None:
+            rows = sum(number for leaf, number in evidence.items() if below(leaf, node_id))
+        found.append(Named(_about(operation), node_id, rows, is_gone(node_id)))
+    return found
+
+
+def _about(operation: ops.Operation) -> str:
+    if isinstance(operation, ops.Add):
+        return f"{operation.parent}.{operation.name}" if operation.parent else operation.name
+    return str(getattr(operation, "node", operation.op))

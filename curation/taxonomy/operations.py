@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"[\w-]+")
+_LONGEST_NAME = 100
 
 
 def _legal(name: str) -> str:
@@ -42,6 +43,8 @@ def _legal(name: str) -> str:
         raise ValueError(f"{OTHER!r} is kept at every inner node by itself; choose another name")
     if not _NAME.fullmatch(name):
         raise ValueError("a name is made of letters, digits, _ and -")
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"a name has at most {_LONGEST_NAME} characters, this one {len(name):,}")
     return name
 
 

@@ -17,7 +17,7 @@ import polars as pl
 from curation.errors import CurationError
 from curation.taxonomy.base import read_history
 from curation.taxonomy.compare import Change, compare
-from curation.taxonomy.consequences import Dropped, dropped, opened, rows_again
+from curation.taxonomy.consequences import Again, Dropped, again_of, dropped, opened, rows_again
 from curation.taxonomy.convergence import convergence
 from curation.taxonomy.decisions import Decision, Plan, plan_of, read_decisions
 from curation.taxonomy.document import taxonomy_text
@@ -45,6 +45,7 @@ class Preview:
         again: Rows that are annotated again, of those annotated in the published run.
         dropped: What goes with each node that is dropped.
         opened: A sentence for each leaf that gets children.
+        named: What each node named under ``again`` does.
         seal: Stands for all that the preview was made from: the same seal, the same outcome.
     """
 
@@ -54,12 +55,13 @@ class Preview:
     again: int
     dropped: list[Dropped]
     opened: list[str]
+    named: list[Again]
     seal: str
 
     @property
     def notes(self) -> list[str]:
         """What a person should know before applying it, a sentence each."""
-        return [*map(str, self.dropped), *self.opened, *map(str, self.plan.elsewhere)]
+        return [*map(str, self.dropped), *self.opened, *map(str, self.plan.elsewhere), *map(str, self.named)]
 
 
 class Review:
@@ -233,7 +235,7 @@ class Review:
         """
         plan, seal = self.plan(), self._seal()
         if not plan.operations:
-            return Preview(plan, None, [], 0, [], [], seal)
+            return Preview(plan, None, [], 0, [], [], [], seal)
         history = self._read_history()
         made = history.add(self._record(plan))
         assert made is not None
@@ -241,7 +243,8 @@ class Review:
         rows = self._annotations
         tree = self.current.taxonomy
         again, falls = rows_again(made, rows), dropped(made, tree, rows)
-        return Preview(plan, made, changes, again, falls, opened(made, tree), seal)
+        named = again_of(plan.named, tree, plan.unnamed, rows)
+        return Preview(plan, made, changes, again, falls, opened(made, tree), named, seal)
 
     def _seal(self) -> str:
         digest = hashlib.sha256(self.current.name.encode())

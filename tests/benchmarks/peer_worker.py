@@ -220,7 +220,8 @@ def _curation(texts: list[str], **options: Any) -> np.ndarray:
     from curation.algorithms.lexical import lexical_groups
 
     norms, size = pa.array(texts, pa.large_string()), len(texts)
-    options |= {"workers": WORKERS}
+    # One thread, as the peers have: on two threads of one core each would cost more.
+    options |= {"workers": 1}
     found = lexical_groups(norms, np.arange(size, 0, -1), np.arange(size, dtype=np.uint64), **options)
     return found.representative != np.arange(size)
 
@@ -235,7 +236,6 @@ def curation_jaccard(texts: list[str]) -> np.ndarray:
     return _curation(texts, jaccard=THRESHOLD, edits=None, digits="ignore")
 
 
-WORKERS = len(os.sched_getaffinity(0))
 TOOLS = {
     "curation": curation,
     "curation-jaccard": curation_jaccard,

@@ -12,13 +12,14 @@ from curation.domain.model import REASONS
 from curation.errors import CurationError
 from curation.review_page import inputs
 from curation.review_page.book import Book, ReviewFile
+from curation.review_page.edits import check_unchanged, edits_of
 from curation.review_page.files import DecisionsFile, SeedsFile
 from curation.review_page.journal import Step
 from curation.review_page.material import Material, fold_text
 from curation.review_page.seeds_text import label_of, seed_key, split_seed_key
 from curation.review_page.versions import line_of_change, lines_of_versions, seeds_place, stamp
 from curation.taxonomy.compare import compare
-from curation.taxonomy.decisions import EDITABLE, Decision, Planner, operation_of, read_decisions
+from curation.taxonomy.decisions import Decision, read_decisions
 from curation.taxonomy.entries import review_lock
 from curation.taxonomy.places import REVIEW
 from curation.taxonomy.review import Review
@@ -29,7 +30,6 @@ _PAGE = 20
 _MOST_ROWS = 500
 _STATES = {"accept": "accepted", "edit": "edited", "reject": "rejected"}
 _STATUS = ("waiting", *_STATES.values(), "impossible")
-_EDITS = {name for names in EDITABLE.values() for name in names}
 _PROPOSAL, _SEED = "proposal:", "seed:"
 _Value = dict[str, Any]
 
@@ -208,6 +208,7 @@ class Desk:
             if body.get("waiting_only"):
                 ids = [key for key in ids if self._status(key) == "waiting"]
             if decision is None:
+                check_unchanged(body, None)
                 return self._do(
                     dict.fromkeys((_PROPOSAL + key for key in ids), None), f"let wait: {self._title(ids)}"
                 )
@@ -215,39 +216,18 @@ class Desk:
             problems = [self._material.problems[key] for key in ids if key in self._material.problems]
             if problems and decision != "reject":
                 raise CurationError(f"it cannot be carried out: {problems[0]}")
-            if decision != "edit" and (fields := sorted(body.keys() & _EDITS)):
-                raise CurationError(
-                    f"{decision} takes a proposal as it is, and this changes {', '.join(fields)}",
-                    "Edit it to change it.",
-                )
-            edits = self._edits(ids, body) if decision == "edit" else {}
+            edits = self._edits(ids, body, decision)
             value = {"decision": "edit" if edits else "accept" if decision == "edit" else decision, **edits}
             value |= {name: said for name in ("note", "by") if (said := inputs.text(body, name))}
             return self._do({_PROPOSAL + key: value for key in ids}, f"{value['decision']}: {self._title(ids)}")
 
-    def _edits(self, ids: list[str], body: dict[str, Any]) -> _Value:
-        """The fields that differ from those of the proposal, checked on the current version."""
+    def _edits(self, ids: list[str], body: dict[str, Any], decision: str) -> _Value:
+        if decision != "edit":
+            check_unchanged(body, decision)
+            return {}
         if len(ids) != 1:
             raise CurationError("an edit is about one proposal")
-        proposal = self._material.as_proposal(ids[0])
-        allowed = EDITABLE[proposal.kind]
-        if foreign := sorted(body.keys() & _EDITS - set(allowed)):
-            raise CurationError(
-                f"a proposal to {proposal.kind} has no {', '.join(foreign)}",
-                f"It can change: {', '.join(allowed) or 'nothing'}.",
-            )
-        given: _Value = {name: inputs.text(body, name) or "" for name in ("name", "description") if name in body}
-        if "target" in body:
-            given["target"] = inputs.text(body, "target")
-        for name in ("examples", "again"):
-            if name in body:
-                given[name] = inputs.texts(body, name)
-        if body.get("parts"):
-            given["parts"] = body["parts"]
-        plain = operation_of(proposal)
-        edits = {name: said for name, said in given.items() if operation_of(proposal, {name: said}) != plain}
-        Planner(self._material.taxonomy).take(operation_of(proposal, edits))
-        return edits
+        return edits_of(self._material.as_proposal(ids[0]), body, self._material.taxonomy)
 
     def label(self, body: dict[str, Any]) -> dict[str, Any]:
         """Label a seed, or take its label away.

@@ -69,6 +69,12 @@ def test_an_edit_keeps_what_differs_and_is_checked(desk, root):
     assert desk.proposal(ADD)["decided"] == {"decision": "accept"}
     for wrong, words in [
         ({"name": "two words"}, "letters, digits"),
+        ({"name": "  "}, "name = ''"),
+        ({"name": None}, "name = ''"),
+        ({"name": "x" * 10_000}, "at most 100 characters, this one 10,000"),
+        ({"name": "a\nb"}, "letters, digits"),
+        ({"name": "evil\u202egnol"}, r"name = 'evil\\u202egnol'"),
+        ({"description": " "}, "the text is empty"),
         ({"name": "discovery"}, "discovery"),
         ({"name": "other"}, "other"),
         ({"target": "no.such"}, "no.such"),
@@ -80,6 +86,23 @@ def test_an_edit_keeps_what_differs_and_is_checked(desk, root):
     with pytest.raises(CurationError, match="about one proposal"):
         desk.decide({"ids": [ADD, RENAME], "decision": "edit", "name": "x"})
     assert desk.proposal(ADD)["decided"] == {"decision": "accept"}
+
+
+@pytest.mark.parametrize(
+    ("proposal_id", "body", "said"),
+    [
+        (DESCRIBE, {"decision": "edit", "description": "x", "again": ["discovery"]}, "to describe has no again"),
+        (RENAME, {"decision": "edit", "name": "x", "target": None}, "to rename has no target"),
+        (MERGE, {"decision": "edit", "parts": []}, "to merge has no parts"),
+        (ADD, {"decision": "accept", "again": ["discovery"]}, "accept takes a proposal as it is, .* changes again"),
+        (ADD, {"decision": "reject", "name": "x"}, "reject takes a proposal as it is, .* changes name"),
+        (ADD, {"decision": None, "name": "x"}, "nothing is decided, and this changes name"),
+    ],
+)
+def test_fields_that_a_decision_does_not_take_are_refused_and_not_dropped(desk, proposal_id, body, said):
+    with pytest.raises(CurationError, match=said):
+        desk.decide({"ids": [proposal_id]} | body)
+    assert desk.proposal(proposal_id)["decided"] is None
 
 
 def test_parts_of_a_split_are_edited(desk, root):

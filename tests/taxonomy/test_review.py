@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from curation.domain.load import load_taxonomy
@@ -96,6 +97,55 @@ def test_rows_of_what_is_dropped_are_told(root):
         Dropped("news.sport.ski", ("news.sport.ski",), 0, "news.sport"),
     ]
     assert str(found[0]) == "music.play is dropped: 1 row falls to other and will not be annotated again."
+
+
+def test_what_each_node_named_under_again_does_is_told(tmp_path):
+    places = {"hold on": "weather", "wait: a #bit": "music.play"}  # texts of ADD's evidence, ids 1 and 2
+    rows = annotations("other", *places.values(), "weather", "news.local", "music.play").with_columns(
+        secondary=pl.when(pl.col("query_id") == 4).then(pl.lit(["weather"])).otherwise(pl.col("secondary"))
+    )
+    root = workspace(tmp_path, [ADD, RENAME], rows=rows)
+    (root / "review").mkdir()
+    (root / "review" / "decisions.yaml").write_text(
+        "- {op: drop, node: news.local}\n"
+        f'- proposal: "{ADD.proposal_id}"\n  decision: edit\n'
+        "  again: [weather, music.play, news.sport, news.local, other]\n"
+        "- {op: examples, node: music.stop, add: [quiet], again: [weather, other, news.sport.ball]}\n"
+    )
+    seen = Review(root).preview()
+    assert [(one.named.node_id, one.rows, one.of) for one in seen.named] == [
+        ("weather", 3, 3),  # one of them for its secondary label
+        ("music.play", 0, 2),
+        ("news.sport", 0, 0),
+        ("news.local", 1, 1),
+        ("other", 1, 1),
+        ("weather", 3, 3),
+        ("other", 1, 1),
+        ("news.sport.ball", 0, 0),
+    ]
+    assert [str(one) for one in seen.named] == [
+        "music.pause: again: weather: 3 rows more are annotated again; 1 of the evidence shown.",
+        "music.pause: again: music.play does nothing: all rows there are annotated again in any case.",
+        "music.pause: again: news.sport does nothing: no annotated row has a label there.",
+        "music.pause: again: news.local does nothing: another decision takes news.local away.",
+        "music.pause: again: other: 1 row more is annotated again, but none of the evidence shown is there.",
+        "music.stop: again: weather: 3 rows more are annotated again.",
+        "music.stop: again: other: 1 row more is annotated again.",
+        "music.stop: again: news.sport.ball does nothing: no annotated row has a label there.",
+    ]
+    assert seen.again == 6
+    assert seen.notes[-8:] == [str(one) for one in seen.named]
+
+
+def test_a_node_under_again_that_is_none_is_told_with_its_line(root):
+    (root / "review").mkdir()
+    (root / "review" / "decisions.yaml").write_text(
+        f'# mine\n- proposal: "{ADD.proposal_id}"\n  decision: edit\n  again: [wether]\n'
+    )
+    with pytest.raises(
+        CurationError, match=r"line 2: add music\.pause: there is no node 'wether'\nDid you mean weather"
+    ):
+        Review(root).preview()
 
 
 def test_rejections_alone_make_no_version(root):

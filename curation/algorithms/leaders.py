@@ -22,6 +22,7 @@ from numba import njit
 from curation.algorithms.components import components, join
 from curation.algorithms.edit import Rule, alike, edits_allowed, make_room
 from curation.algorithms.parallel import run_chunks, spans
+from curation.algorithms.processor import fetch
 from curation.algorithms.shingles import Shingles, jaccard, ones, shingle_row
 from curation.algorithms.texts import BEGIN, BITS, END, NUMBER, Texts
 
@@ -29,7 +30,8 @@ __all__ = ["Grouping", "Sets", "Tally", "group", "make_sets"]
 
 ROW = np.uint64(0xFFFFFFFF)
 ROWS_PER_CHUNK = 16_384
-BLOCK = 128  # rows whose buckets are read ahead
+BLOCK = 64  # rows whose buckets are read ahead
+STEPS = 8  # slots of a key that are read ahead
 REMEMBERED = 64  # rows already compared with the row at hand; more than that may be compared twice
 
 
@@ -129,21 +131,23 @@ def _slot(key, shift):
 
 
 @njit(nogil=True, cache=True)
-def _touch(keys, begin, end, table, shift, facts, data):
-    """Read what the rows with ``keys[begin:end]`` will ask for, so that it waits in the cache.
+def _read_ahead(keys, begin, end, table, shift, facts):
+    """Ask for what the rows with ``keys[begin:end]`` will look up, so that it waits in the cache.
 
-    These reads do not depend on each other, so the processor has many under way; those of the grouping do.
+    These look-ups do not depend on each other, so the processor has many under way; those of the grouping do.
     """
-    read = np.uint64(0)
+    slots = table.reshape(table.size, 1)
     for at in range(begin, end):
-        read ^= table[_slot(keys[at], shift)]
-    for step in range(2):
-        for at in range(begin, end):
-            entry = table[_slot(keys[at], shift)]
-            if entry != 0:
-                other = np.int64(entry & ROW) - 1
-                read ^= facts[other, BITS] if step == 0 else np.uint64(data[np.int64(facts[other, BEGIN])])
-    return read
+        fetch(slots, _slot(keys[at], shift), 0)
+    for at in range(begin, end):
+        slot = _slot(keys[at], shift)
+        for _ in range(STEPS):
+            entry = table[slot]
+            if entry == 0:
+                break
+            if np.uint32(entry >> np.uint64(32)) == keys[at]:
+                fetch(facts, np.int64(entry & ROW) - 1, 0)
+            slot = (slot + 1) & (table.size - 1)
 
 
 @njit(nogil=True, cache=True)
@@ -184,14 +188,9 @@ def _group(texts, rule, sets, search, keys, key_starts, table, room, leaders, si
     codes, values = room.codes, room.values
     threshold, limit, use_rule, connect = search.threshold, search.limit, search.use_rule, search.connect
     facts = texts.facts if use_rule else sets.facts
-    read = np.uint64(0)
     for row in range(count):
         if row % BLOCK == 0:
-            block = key_starts[row], key_starts[min(row + BLOCK, count)]
-            if use_rule:
-                read ^= _touch(keys, *block, table, shift, facts, cores)
-            else:
-                read ^= _touch(keys, *block, table, shift, facts, hashes)
+            _read_ahead(keys, key_starts[row], key_starts[min(row + BLOCK, count)], table, shift, facts)
         begin, end = _ends(facts, row)
         if use_rule:
             most_apart = edits_allowed(sizes[row], edits) + 1
@@ -247,7 +246,6 @@ def _group(texts, rule, sets, search, keys, key_starts, table, room, leaders, si
                 while table[slot] != 0:
                     slot = (slot + 1) & (table.size - 1)
                 table[slot] = np.uint64(keys[at]) << np.uint64(32) | np.uint64(row + 1)
-    return read
 
 
 def group(

@@ -23,6 +23,7 @@ from curation.algorithms.shingles import Shingles
 __all__ = ["band_keys", "choose_bands", "collision_probability", "permutations", "signatures"]
 
 ROWS_PER_CHUNK = 16_384
+LANES = 16  # numbers of 32 bits in the widest register; what is left over of them would be done one by one
 
 
 def permutations(count: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -80,17 +81,26 @@ def _signature_rows(hashes, starts, first, last, a, b, out):
 
 @njit(nogil=True, cache=True)
 def _band_key_rows(hashes, starts, salts, first, last, a, b, out):
+    """``a`` and ``b`` hold the first permutation of every band, then the second of every band, and so on.
+
+    So the steps of one hash, each of which waits for the one before, are taken for all bands at once.
+    """
     bands = out.shape[1]
-    length = a.size // bands
-    signature = np.empty(a.size, np.uint32)
+    width = a.size // LANES * LANES + (LANES if a.size % LANES else 0)
+    padded_a, padded_b = np.zeros(width, np.uint32), np.zeros(width, np.uint32)
+    padded_a[: a.size], padded_b[: a.size] = a, b
+    signature = np.empty(width, np.uint32)
     for row in range(first, last):
-        _signature(hashes, starts[row], starts[row + 1], a, b, signature)
+        _signature(hashes, starts[row], starts[row + 1], padded_a, padded_b, signature)
+        keys = out[row]
         for band in range(bands):
-            key = np.uint64(salts[row]) << np.uint64(32) | np.uint64(band + 1)
-            for place in range(band * length, (band + 1) * length):
-                key = (key ^ np.uint64(signature[place])) * np.uint64(0x9E3779B97F4A7C15)
-                key ^= key >> np.uint64(29)
-            out[row, band] = max(np.uint32(key >> np.uint64(32)), np.uint32(1))
+            keys[band] = _mix32(salts[row] + np.uint32(band + 1) * np.uint32(0x9E3779B9))
+        for begin in range(0, a.size, bands):
+            for band in range(bands):
+                key = np.uint32((keys[band] ^ signature[begin + band]) * np.uint32(0x85EBCA6B))
+                keys[band] = np.uint32(key ^ (key >> np.uint32(13)))
+        for band in range(bands):
+            keys[band] = max(_mix32(keys[band]), np.uint32(1))
 
 
 def signatures(sets: Shingles, count: int, *, seed: int = 1, workers: int | None = None) -> np.ndarray:
@@ -118,7 +128,7 @@ def band_keys(
     ``allocate`` gives the array of the keys.
     """
     count = len(sets.starts) - 1
-    a, b = permutations(bands * rows, seed)
+    a, b = (np.ascontiguousarray(part.reshape(bands, rows).T).ravel() for part in permutations(bands * rows, seed))
     keys = allocate(count * bands, np.uint32).reshape(count, bands)
     salts = np.zeros(count, np.uint32) if salts is None else salts
     chunks = spans(count, ROWS_PER_CHUNK)

@@ -30,8 +30,15 @@ def sample_directory() -> Path:
     raise CurationError("this installation has no sample log", "Name your own with --log DIR.")
 
 
+def _place(given: str) -> Path:
+    """A directory; an empty name, such as of a variable that is not set, is none."""
+    if not given.strip():
+        raise CurationError("the name of the new workspace is empty", "Name a directory; `.` is the current one.")
+    return Path(given)
+
+
 def init(
-    directory: Annotated[Path, typer.Argument(help="The new workspace.")],
+    directory: Annotated[Path, typer.Argument(help="The new workspace.", parser=_place, metavar="DIRECTORY")],
     log: Annotated[
         Path | None, typer.Option(help="Your raw log: a directory or file of Parquet, CSV or JSONL.")
     ] = None,

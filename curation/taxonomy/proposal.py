@@ -15,6 +15,8 @@ from typing import Any
 
 import polars as pl
 
+from curation.domain.model import OTHER
+
 __all__ = ["KINDS", "SOURCES", "Evidence", "Part", "Proposal", "from_frame", "to_frame"]
 
 SOURCES = ("induce", "refine", "expand")
@@ -95,6 +97,11 @@ class Proposal:
             content[name] = None if value is None else f"{value:.{_DECIMALS}f}"
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def takes_examples(self) -> bool:
+        """Whether its evidence becomes examples of a leaf when it is accepted."""
+        return self.kind == "add" or (self.kind == "merge" and (self.node_id or "").rpartition(".")[2] == OTHER)
 
     @property
     def gist(self) -> dict[str, Any]:

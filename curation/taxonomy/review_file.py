@@ -18,7 +18,8 @@ __all__ = ["decisions_text", "seeds_text", "summary"]
 _HEAD = """\
 # Proposals for version {version} of the taxonomy. After `decision:` write accept, reject or edit; nothing is later.
 # With edit, take the # away before a field and change it; `again: [some.leaf]` beside a new leaf has rows of leaves
-# elsewhere annotated again, which keep their labels else. Changes of your own may stand beside them:
+# elsewhere annotated again, which keep their labels else; `examples: [a query, another]` takes the place of
+# the evidence, all of which becomes examples of a new leaf else. Changes of your own may stand beside them:
 #   - {{op: add, parent: some.node, name: new_leaf, description: What belongs here., examples: [a query]}}
 #   - {{op: rename, node: some.node, name: new_name}}
 #   - {{op: describe, node: some.node, description: What belongs here.}}
@@ -79,6 +80,7 @@ def _entry(key: str, proposal: Proposal) -> str:
         f"  # {_line(proposal.reason)}",
         f"  # {size}{trend}",
         *(f"  #   {_line(row.text)}" for row in proposal.evidence[:_SHOWN]),
+        *_more(proposal),
         "  decision:",
     ]
     fields = {"name": proposal.name, "description": proposal.description, "target": proposal.target}
@@ -87,6 +89,16 @@ def _entry(key: str, proposal: Proposal) -> str:
         place = _quoted(proposal.node_id) if proposal.node_id else "null"
         lines.append(f"  # target: {place}  # the parent; null is level 1")
     return "\n".join(lines) + "\n"
+
+
+def _more(proposal: Proposal) -> list[str]:
+    """Comments that say what evidence is not shown, and what becomes of all of it."""
+    more, all_of_it = len(proposal.evidence) - _SHOWN, len({row.text for row in proposal.evidence})
+    lines = [f"  #   ... and {more} more queries (curate review --web shows them)"] if more > 0 else []
+    if all_of_it and proposal.takes_examples:
+        becomes = "this query becomes an example" if all_of_it == 1 else f"all {all_of_it} become examples"
+        lines.append(f"  #   accepted, {becomes} of {_line(proposal.target or proposal.name or '')}")
+    return lines
 
 
 def seeds_text(text: str, proposed: pl.DataFrame) -> str:

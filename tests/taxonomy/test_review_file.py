@@ -58,6 +58,38 @@ def test_a_trend_of_nearly_nothing_has_no_minus():
     assert ", trend +0.00\n" in decisions_text("", "1", {flat.proposal_id: flat})
 
 
+@pytest.mark.parametrize(
+    ("kind", "node", "texts", "said"),
+    [
+        (
+            "add",
+            "music",
+            40,
+            ["... and 35 more queries (curate review --web shows them)", "all 40 become examples of x"],
+        ),
+        ("add", "music", 5, ["accepted, all 5 become examples of x"]),
+        ("add", "music", 1, ["accepted, this query becomes an example of x"]),
+        ("merge", "other", 6, ["... and 1 more", "all 6 become examples of music.play"]),
+        ("merge", "music.stop", 6, ["... and 1 more"]),
+        ("rename", "music", 5, []),
+    ],
+)
+def test_evidence_that_is_not_shown_and_what_becomes_of_it_is_said(tmp_path, kind, node, texts, said):
+    rows = tuple(Evidence(n, f"query {n}") for n in range(texts))
+    target = "music.play" if kind == "merge" else None
+    one = proposal(kind, node, name="x", description="y", target=target, evidence=rows)
+    text = decisions_text("", "1", {one.proposal_id: one})
+    tail = [line for line in text.split("\n") if line.startswith("  #   ") and "  #   query" not in line]
+    assert len(tail) == len(said) and all(words in line for words, line in zip(said, tail, strict=True))
+    path = tmp_path / "decisions.yaml"
+    path.write_text(text.replace("  decision:", "  decision: accept"), encoding="utf-8")
+    (operation,) = plan_of(
+        START, path, read_decisions(path, {one.proposal_id: one}), {one.proposal_id: one}
+    ).operations
+    taken = getattr(operation, "examples", getattr(operation, "add", ()))
+    assert len(taken) == (texts if any("example" in line for line in said) else 0)
+
+
 def test_summaries_say_what_is_asked():
     assert summary(ADD) == "add pause to music"
     assert summary(MERGE) == "merge music.stop into music.play"

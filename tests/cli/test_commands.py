@@ -124,6 +124,12 @@ def test_init_on_ones_own_log_guesses_the_column(tmp_path):
     fails(curate("init", tmp_path / "w", "--log", log), "is there already")
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_name_is_not_the_current_directory(tmp_path, name):
+    fails(curate("init", name, cwd=tmp_path), "the name of the new workspace is empty", "`.` is the current one")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

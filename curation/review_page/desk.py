@@ -165,6 +165,7 @@ class Desk:
         return row | {
             "status": self._status(proposal_id),
             "decided": self.book.values.get(_PROPOSAL + proposal_id),
+            "takes_examples": self._material.as_proposal(proposal_id).takes_examples,
             "about": {node_id: node.description for node_id, node in about.items()},
         }
 

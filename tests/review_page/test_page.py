@@ -109,6 +109,35 @@ def test_an_edit_is_written_checked_and_shown(page):
     page.wait("document.querySelector('#detail h2').innerText === 'Add 露营 to level 1'")
 
 
+def test_leaves_elsewhere_that_an_edit_names_are_checked_shown_counted_and_undone(page):
+    assert "all 3 become examples of camping" in page.text("#detail")
+    weather = "dynamic_information.realtime_weather"
+    page.press("e")
+    page.wait("document.activeElement.matches('.form input')")
+    boxes = "[...document.querySelectorAll('.form label')]"
+    page.run(f"{boxes}.find((one) => one.innerText.startsWith('Parent')).querySelector('input').value = 'discovery'")
+    page.run(f"{boxes}.find((one) => one.innerText.startsWith('Leaves elsewhere')).querySelector('textarea').focus()")
+    page.type("no.such")
+    page.press("Enter", modifiers=2)
+    page.wait("document.querySelector('#status').innerText.includes('no.such')")
+    page.run("document.activeElement.select()")
+    page.type(f"{weather}\n\nrules_and_policies.travel_policies")
+    page.press("Enter", modifiers=2)
+    waits(page, 4)
+    page.press("k")
+    page.wait("document.querySelector('#detail ul')?.innerText.includes('realtime_weather')")
+    page.run("document.querySelector('#apply').click()")
+    page.wait("document.querySelector('#apply-dialog').open")
+    notes = page.text("#apply-body")
+    assert f"again: {weather}: 2 rows more are annotated again, but none of the evidence shown is there." in notes
+    assert "again: rules_and_policies.travel_policies does nothing: no annotated row has a label there." in notes
+    page.run("document.querySelector('#apply-dialog').close()")
+    page.press("u")
+    waits(page, 5)
+    page.wait("!document.querySelector('#detail ul')")
+    assert page.desk.proposal(ADD)["decided"] is None
+
+
 def test_leaves_of_a_split_are_shown_and_edited(page):
     page.press("j", "j", "e")
     page.wait("document.querySelectorAll('.form fieldset').length === 2")

@@ -118,7 +118,7 @@ function previewed(shown) {
   const made = shown.to === null ? "No version is made." : `Version ${shown.from} becomes version ${shown.to}; ${count(shown.again)} of ${plural(shown.rows, "annotated row")} will be annotated again.`;
   return [
     el("p", {}, `${plural(shown.accepted, "proposal")} accepted, ${count(shown.rejected)} rejected${shown.own ? `, ${plural(shown.own, "operation")} of your own` : ""}. ${made}`),
-    ...shown.notes.map((said) => el("p", { class: "gone" }, said)),
+    ...shown.notes.map((said) => el("p", { class: said.includes(" does nothing") || said.includes(" is dropped") ? "gone" : "" }, said)),
     shown.to === null ? "" : changesList(shown.changes)];
 }
 

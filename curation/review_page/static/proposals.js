@@ -119,8 +119,10 @@ export function proposalsView(page) {
       wording ? el("div", {}, el("h3", {}, "Description"), el("p", {}, wording)) : "",
       p.kind === "describe" && now ? el("p", { class: "soft" }, `Now: ${now}`) : "",
       value.examples?.length ? el("div", {}, el("h3", {}, "Examples"), el("p", {}, value.examples.join(" · "))) : "",
+      value.again?.length ? el("div", {}, el("h3", {}, "Annotated again too"), el("ul", {}, value.again.map((node) => el("li", {}, node)))) : "",
       ...(value.parts ?? p.parts).map((part) => el("div", { class: "box" }, el("strong", {}, part.name), el("p", {}, part.description), el("p", { class: "soft" }, (part.examples ?? []).join(" · ")))),
       el("h3", {}, "Evidence"),
+      p.takes_examples && !value.examples ? el("p", { class: "soft" }, `Accepted, ${p.evidence.length === 1 ? "this query becomes an example" : `all ${count(p.evidence.length)} become examples`} of ${last(p.target ?? value.name ?? p.name)}.`) : "",
       p.evidence.length ? table([["query", (row) => row.text], ["raw rows", (row) => count(row.weight), "n"]], p.evidence, "Evidence") : el("p", { class: "soft" }, "None."),
       el("h2", {}, p.kind === "merge" ? place(p.target) : place(p.node_id)), el("div", { id: "around" }, el("p", { class: "soft" }, "…")));
     $("detail").scrollTop = 0;

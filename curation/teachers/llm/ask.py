@@ -42,23 +42,31 @@ class Talk:
 
 
 class Gate:
-    """Counts failed requests of a client, and tells when their share cannot stay under the limit any more."""
+    """Counts failed requests of a client, and tells when their share cannot stay under the limit any more.
+
+    It is the share of the rows they ask about: of eight rows that are asked about together and then, a few of them,
+    alone, a request for one counts for one.
+    """
 
     def __init__(self, most: float) -> None:
         self._most = most
-        self._total = self._failed = self._done = 0
+        self._failed = self._done = 0
+        self._rows = self._failed_rows = 0
         self._reasons: Counter[str] = Counter()
         self._example: dict[str, str] = {}
 
-    def expect(self, requests: int) -> None:
-        """So many requests more will be asked."""
-        self._total += requests
+    def expect(self, requests: Iterable[Request]) -> None:
+        """These requests more will be asked."""
+        self._rows += sum(request.rows for request in requests)
 
-    def note(self, verdict: Verdict, requests: int) -> None:
-        """So many requests ended so."""
+    def note(self, talk: Talk) -> None:
+        """The requests of a talk ended."""
+        verdict, requests = talk.verdict, len(talk.places)
+        assert verdict is not None
         self._done += requests
         if verdict.error is not None:
             self._failed += requests
+            self._failed_rows += requests * talk.request.rows
             # The part before the colon is the kind of fault, what follows is about one answer.
             kind = verdict.error.split(":")[0].split(" (")[0]
             self._reasons[kind] += requests
@@ -66,13 +74,14 @@ class Gate:
 
     def error(self) -> CurationError | None:
         """Why to stop; None while the gate is open."""
-        if self._failed <= self._most * self._total:
+        if self._failed_rows <= self._most * self._rows:
             return None
         # Of equal numbers the first in the alphabet: the order of answers is chance.
         kind, number = min(self._reasons.items(), key=lambda item: (-item[1], item[0]))
         return CurationError(
-            f"{self._failed:,} of {self._done:,} requests to the LLM failed, more than llm.max_failed_share "
-            f"({self._most:g}) allows of {self._total:,}; the commonest reason ({number:,}): {self._example[kind]}",
+            f"{self._failed:,} of {self._done:,} requests to the LLM failed, with {self._failed_rows:,} of all "
+            f"{self._rows:,} rows and questions, more than llm.max_failed_share ({self._most:g}) allows; the "
+            f"commonest reason ({number:,}): {self._example[kind]}",
             "All answers are kept, the bad ones too, so that a further run pays for none twice and says the same: "
             "raise llm.repairs (only bad answers are then asked for again), change model, max_tokens, structured or "
             "extra of llm (all are asked again), or raise llm.max_failed_share to go on without those rows.",
@@ -126,9 +135,8 @@ class Asked:
 
     def end(self, talk: Talk, gate: Gate) -> None:
         """Count a request that has its verdict."""
-        assert talk.verdict is not None
         self.done += len(talk.places)
-        gate.note(talk.verdict, len(talk.places))
+        gate.note(talk)
 
     def open(self) -> list[Talk]:
         """Those without a verdict."""

@@ -119,7 +119,7 @@ class Client:
             raise ValueError("two requests have the same request_id")
         talks = self._talks(asked)
         progress = Asked(talks)
-        self._gate.expect(len(asked))
+        self._gate.expect(asked)
         shown = [-1]
 
         def show() -> None:

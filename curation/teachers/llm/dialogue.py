@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from curation.teachers.llm.outcome import Kind, Message, Reply, Request
-from curation.teachers.llm.reading import UnreadableAnswerError, read_answer
+from curation.teachers.llm.reading import UnreadableAnswerError, read_answer, read_entries
 from curation.teachers.llm.settings import LlmSettings
 
 __all__ = ["Call", "Verdict", "answer_schema", "call_key", "dialogue"]
@@ -88,8 +88,10 @@ def dialogue(request: Request, settings: LlmSettings) -> Generator[Call, Reply, 
     """Carry a request through: yields calls, is sent their replies, returns the verdict.
 
     An answer that is at fault is shown to the model together with the fault, at most ``settings.repairs`` times. One
-    that was cut is asked for once more with twice the tokens. What the endpoint declined is not asked again. Being a
-    function of the replies alone, it comes to the same verdict when the replies are remembered.
+    that was cut is asked for once more with twice the tokens. What the endpoint declined is not asked again. Where
+    only some entries of the last answer are at fault, it counts as one that left them out: a bad row must not cost
+    its neighbours their answer. Being a function of the replies alone, the dialogue comes to the same verdict when
+    they are remembered.
     """
     messages, limit, repairs = request.messages, settings.max_tokens, 0
     while True:
@@ -108,6 +110,8 @@ def dialogue(request: Request, settings: LlmSettings) -> Generator[Call, Reply, 
             elif repairs < settings.repairs:
                 repairs += 1
                 messages = _repair(request, text, str(fault), repairs)
+            elif (entries := read_entries(text, request.answer)[0]) is not None:
+                return Verdict("repaired" if repairs else "ok", entries, None, reply.text)
             else:
                 return Verdict("failed", None, f"the answer cannot be used: {fault}", reply.text)
         else:

@@ -27,11 +27,13 @@ class Request:
         request_id: The caller's name for it; outcomes are joined by it, never by position.
         messages: The rendered conversation.
         answer: The model that an answer must satisfy; its JSON schema is sent along.
+        rows: How many rows it asks about, which is what its failure counts.
     """
 
     request_id: str
     messages: tuple[Message, ...]
     answer: type[BaseModel]
+    rows: int = 1
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["UnreadableAnswerError", "read_answer"]
+__all__ = ["UnreadableAnswerError", "read_answer", "read_entries"]
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -82,3 +82,45 @@ def read_answer(text: str, answer: type[T], *, whole: bool = False) -> T:
     if valid and objects[-1][1] == text.rfind("}") + 1:
         return valid[-1]
     raise UnreadableAnswerError(fault)
+
+
+def read_entries(text: str, answer: type[T]) -> tuple[T | None, dict[str, str]]:
+    """What can be used of an answer that :func:`read_answer` refuses for some of its entries.
+
+    Args:
+        text: What the model wrote.
+        answer: The model it must satisfy. Only one whose field, the only one, lists entries with an ``id`` is taken
+            apart.
+
+    Returns:
+        The answer with its good entries, None where they are not more than the others; and what is wrong with the
+        others, by id. Of an id that has a good entry and another, none counts.
+    """
+    text = _THOUGHT.sub("", text, count=1).strip()
+    objects, entry = _objects(text), _entry_of(answer)
+    if entry is None or len(objects) != 1 or objects[0][1] != text.rfind("}") + 1:
+        return None, {}
+    (field,) = answer.model_fields
+    listed = objects[0][0].get(field)
+    if not isinstance(listed, list):
+        return None, {}
+    good, faults = [], {}
+    for said in listed:
+        name = str(said.get("id")).strip() if isinstance(said, dict) else ""
+        try:
+            good.append((name, entry.model_validate_json(json.dumps(said))))
+        except ValidationError as error:
+            faults[name] = _told(error)
+    kept = [one for name, one in good if name not in faults]
+    return (answer(**{field: kept}) if 2 * len(kept) > len(listed) else None), faults
+
+
+def _entry_of(answer: type[BaseModel]) -> type[BaseModel] | None:
+    """The model of the entries with an id that an answer lists; None where it is of another form."""
+    if len(answer.model_fields) != 1:
+        return None
+    (field,) = answer.model_fields.values()
+    for entry in get_args(field.annotation):
+        if isinstance(entry, type) and issubclass(entry, BaseModel) and "id" in entry.model_fields:
+            return entry
+    return None

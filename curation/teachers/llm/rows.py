@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from curation.teachers.llm.outcome import Outcome, Request
 from curation.teachers.llm.prompts import conversation
+from curation.teachers.llm.reading import read_entries
 
 __all__ = ["Asker", "FaultyAnswerError", "Form", "Item", "Judged", "error_of", "judge", "requests_of"]
 
@@ -187,7 +188,7 @@ def _request(form: Form, items: list[Item], name: str, fault: str | None = None)
     coded = {_code(item, length): item for item in items}
     rows = [{"id": code, **item.data, **({"fault": fault} if fault else {})} for code, item in coded.items()]
     messages = conversation(items[0].instructions, {form.rows: rows})
-    return _Asked(Request(f"{items[0].tag}/{name}", messages, form.answer), coded)
+    return _Asked(Request(f"{items[0].tag}/{name}", messages, form.answer, len(items)), coded)
 
 
 def _code(item: Item, length: int) -> str:
@@ -215,7 +216,7 @@ def _take(
                 raise FaultyAnswerError(outcome.error or "there is no answer")
             if len(found) != 1:
                 raise FaultyAnswerError(
-                    "the answer has two entries for this id" if found else "the answer left it out"
+                    "the answer has two entries for this id" if found else _missing(code, raw, form.answer)
                 )
             raw = found[0].model_dump_json()
             done[item.digest] = Judged(check(item, found[0]))
@@ -226,3 +227,8 @@ def _take(
                 done[item.digest] = Judged(None, error_of(str(error), raw))
             else:
                 again[item.digest] = (item, str(error))
+
+
+def _missing(code: str, raw: str | None, answer: type[BaseModel]) -> str:
+    """Why an answer has no entry for an item."""
+    return read_entries(raw or "", answer)[1].get(code, "the answer left it out")

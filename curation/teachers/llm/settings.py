@@ -70,7 +70,11 @@ class LlmSettings(Params):
         json_schema_extra=_FREE,
     )  # fmt: skip
     max_failed_share: float = Field(
-        0.05, ge=0, le=1, description="share of failed requests above which the stage stops", json_schema_extra=_FREE
+        0.05,
+        ge=0,
+        le=1,
+        description="share of rows in failed requests above which the stage stops",
+        json_schema_extra=_FREE,
     )
 
     @field_validator("base_url")

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from curation.teachers.llm.outcome import Outcome, Request
 from curation.teachers.llm.prompts import data_of
+from curation.teachers.llm.reading import read_entries
 
 
 class UnansweredError(Exception):
@@ -48,4 +49,6 @@ class FakeClient:
         try:
             return Outcome(request.request_id, request.answer.model_validate_json(raw), None, "ok", raw, key, False)
         except ValidationError:
+            if (entries := read_entries(raw, request.answer)[0]) is not None:
+                return Outcome(request.request_id, entries, None, "repaired", raw, key, False)
             return Outcome(request.request_id, None, "the answer cannot be used", "failed", raw, key, False)

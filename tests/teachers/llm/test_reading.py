@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from curation.teachers.llm.reading import UnreadableAnswerError, read_answer
+from curation.teachers.llm.answers import ProposalsAnswer, verdicts_answer
+from curation.teachers.llm.reading import UnreadableAnswerError, read_answer, read_entries
 
 
 class Pair(BaseModel):
@@ -99,3 +100,47 @@ def test_any_text_is_an_answer_or_a_fault(text: str) -> None:
         assert str(fault)
     else:
         assert read.number >= 0
+
+
+VERDICTS = verdicts_answer(("f",))
+
+
+def entry(name: str, tool: str = "f") -> dict[str, object]:
+    return {"id": name, "natural": True, "solvable": True, "tools": [tool], "detail": None}
+
+
+def verdicts(*entries: object) -> str:
+    return json.dumps({"verdicts": entries})
+
+
+def test_entries_that_are_not_at_fault_are_taken_and_the_others_told_by_id() -> None:
+    text = f"<think>{{}}</think> Here it is: {verdicts(entry('a'), entry('b', 'g'), entry('c'))}"
+    with pytest.raises(UnreadableAnswerError):
+        read_answer(text, VERDICTS)
+    kept, faults = read_entries(text, VERDICTS)
+    assert kept == read_answer(verdicts(entry("a"), entry("c")), VERDICTS)
+    assert faults == {"b": "tools.0: Input should be 'f'"}
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        (verdicts(entry("a"), entry("b", "g")), ["b"]),  # not more good ones than others
+        (verdicts(entry("a"), entry("a", "g"), entry("b")), ["a"]),  # which of the two was meant?
+        (verdicts(entry("a"), entry("b"), "c", {"natural": True}), ["", "None"]),
+        (verdicts(entry("a"), entry("b")) + verdicts(entry("a")), []),
+        (verdicts(entry("a"), entry("b"))[:-2], []),
+        (json.dumps({"verdicts": {"a": entry("a")}}), []),
+        ("", []),
+    ],
+)
+def test_of_what_is_mostly_at_fault_or_in_doubt_nothing_is_taken(text: str, ids: list[str]) -> None:
+    kept, faults = read_entries(text, VERDICTS)
+    assert kept is None and list(faults) == ids
+
+
+def test_only_entries_with_an_id_stand_for_themselves() -> None:
+    proposal = {"kind": "drop", "node_id": "a", "target": None, "name": None, "description": None, "parts": []}
+    good = proposal | {"evidence": [], "reason": "Because.", "confidence": 0.5}
+    text = json.dumps({"proposals": [good, good, proposal]})
+    assert read_entries(text, ProposalsAnswer) == (None, {})

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.teachers.llm.answers import VerdictAnswer, verdicts_answer
+from curation.teachers.llm.client import open_client
 from curation.teachers.llm.prompts import data_of
 from curation.teachers.llm.rows import FaultyAnswerError, Form, Item, judge, requests_of
+from tests.teachers.llm.answering import answering
 from tests.teachers.llm.fake import FakeClient, UnansweredError
 
 FORM = Form(verdicts_answer(("f",)), "verdicts", "queries", 4)
@@ -105,6 +107,30 @@ def test_l3_a_failed_request_is_taken_apart_so_that_one_row_does_not_fail_its_ne
     _, judged = run(answer, TEXTS)
     assert [one.value for one in judged] == [None if text == "query 5" else text for text in TEXTS]
     assert judged[5].error == "the answer cannot be used; the answer: Sure! Here it is"
+
+
+def test_l3_one_row_in_thirty_that_breaks_the_form_fails_no_neighbour_and_stops_no_run(monkeypatch, tmp_path):
+    """Each spoils a request of eight: counted by requests too many would fail, by rows few do."""
+    texts = [f"query {number}" for number in range(120)]
+    form = Form(FORM.answer, FORM.entries, FORM.rows, 8)
+
+    def answer(data):
+        entries = [verdict(row, tools=["f" if int(row["text"].split()[1]) % 30 else "g"]) for row in data["queries"]]
+        if data["queries"][0]["text"] == "query 30" and "fault" in data["queries"][0]:
+            entries = right(data)["verdicts"]
+        return {"verdicts": entries}
+
+    server = answering(monkeypatch, verdicts=answer)
+    with server, open_client(server.settings(), tmp_path, "test") as client:
+        judged = judge(client, items(texts), form, said)
+        outcomes = client.calls()["outcome"].value_counts(sort=True).rows()
+    lost = [text for text, one in zip(texts, judged, strict=True) if one.value is None]
+    assert lost == ["query 0", "query 60", "query 90"]  # and 30, told of its fault, was mended
+    assert all("tools.0: Input should be 'f'" in one.error for one in judged if one.error)
+    assert dict(outcomes)["failed"] == 3 and dict(outcomes)["repaired"] >= 3
+    again = [data_of(sent.body["messages"])["queries"] for sent in server.sent if not sent.repair]
+    told = {row["text"]: row["fault"] for rows in again for row in rows if "fault" in row}
+    assert told == dict.fromkeys([*lost, "query 30"], "tools.0: Input should be 'f'")
 
 
 def test_what_fails_again_is_failed_with_its_raw_answer():

@@ -126,6 +126,8 @@ def test_leaves_elsewhere_that_an_edit_names_are_checked_shown_counted_and_undon
     waits(page, 4)
     page.press("k")
     page.wait("document.querySelector('#detail ul')?.innerText.includes('realtime_weather')")
+    assert page.text("#detail h2") == "Add camping to discovery"
+    page.wait("document.querySelector('#detail > h2:not(:first-child)').innerText === 'discovery'")
     page.run("document.querySelector('#apply').click()")
     page.wait("document.querySelector('#apply-dialog').open")
     notes = page.text("#apply-body")

@@ -55,6 +55,9 @@ export function proposalsView(page) {
       filter.node && el("button", { type: "button", "aria-label": `Only ${filter.node}; show all nodes`, onclick: saying(() => { filter.node = ""; drawFilters(); return load(); }) }, `${filter.node} ✕`));
   }
 
+  /** The node that a proposal is about as it was decided: the target of a new leaf is its parent. */
+  const nodeOf = (p) => p.kind === "merge" ? p.target : p.kind === "add" && p.decided && "target" in p.decided ? p.decided.target : p.node_id;
+
   async function load() {
     const mine = (shown += 1);
     const keys = await get("proposals", filter);
@@ -95,9 +98,9 @@ export function proposalsView(page) {
   // Neighbours are read only when a person stays, not at each step through the list.
   const around = later(saying(async (key) => {
     const box = $("around");
-    const node = current?.kind === "merge" ? current.target : current?.node_id;
+    const node = current && nodeOf(current);
     if (!box || list?.key !== key) return;
-    if (!node || node in current.about) await showNode(box, node ?? "", page.openNode, () => list?.key === key);
+    if (!node || page.byId.has(node)) await showNode(box, node ?? "", page.openNode, () => list?.key === key);
     else box.replaceChildren(el("p", { class: "soft" }, `Version ${page.state.version} has no such node.`));
   }), 250);
 
@@ -107,7 +110,7 @@ export function proposalsView(page) {
     const wording = value.description ?? p.description;
     const now = p.node_id ? p.about[p.node_id] : null;
     $("detail").replaceChildren(
-      el("h2", {}, gist({ ...p, name: value.name ?? p.name, target: value.target ?? p.target })),
+      el("h2", {}, gist({ ...p, node_id: p.kind === "add" ? nodeOf(p) : p.node_id, name: value.name ?? p.name, target: value.target ?? p.target })),
       el("p", {}, el("strong", { class: p.status }, p.status), value.by ? ` by ${value.by}` : "", value.note ? ` — ${value.note}` : ""),
       el("div", { class: "buttons" },
         button("Accept", "a", saying(() => decide("accept")), p.status === "waiting" ? "primary" : ""), button("Reject", "r", saying(() => decide("reject"))),
@@ -124,7 +127,7 @@ export function proposalsView(page) {
       el("h3", {}, "Evidence"),
       p.takes_examples && !value.examples ? el("p", { class: "soft" }, `Accepted, ${p.evidence.length === 1 ? "this query becomes an example" : `all ${count(p.evidence.length)} become examples`} of ${last(p.target ?? value.name ?? p.name)}.`) : "",
       p.evidence.length ? table([["query", (row) => row.text], ["raw rows", (row) => count(row.weight), "n"]], p.evidence, "Evidence") : el("p", { class: "soft" }, "None."),
-      el("h2", {}, p.kind === "merge" ? place(p.target) : place(p.node_id)), el("div", { id: "around" }, el("p", { class: "soft" }, "…")));
+      el("h2", {}, place(nodeOf(p))), el("div", { id: "around" }, el("p", { class: "soft" }, "…")));
     $("detail").scrollTop = 0;
   }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from curation.algorithms.vectors import GRID, FloatRows, to_grid
 
-__all__ = ["Clusters", "closer_than_known", "clusterings", "mean_of_nearest", "spherical_kmeans"]
+__all__ = ["Clusters", "agreeing", "closer_than_known", "clusterings", "mean_of_nearest", "spherical_kmeans"]
 
 Labels = NDArray[np.int64]
 
@@ -95,6 +95,42 @@ def clusterings(
         sizes = np.bincount(joined)
         found.append(Clusters(joined, sizes, nearness, np.bincount(joined, nearness) / sizes))
     return found
+
+
+def agreeing(found: Sequence[Sequence[Labels]], overlap: float) -> list[list[tuple[int, int]]]:
+    """Which sets of rows were found more than once: groups of alike ones, of each search at most one.
+
+    Args:
+        found: By search, the sets it found, the best first: rows without repetition.
+        overlap: Jaccard similarity with one of a group from which on a set belongs to it.
+
+    Returns:
+        Groups of (search, place of the set there), the one most like the rest of its group first; every set is in
+        one, the first that it fits.
+    """
+    groups: list[list[tuple[int, int]]] = []
+    for search, sets in enumerate(found):
+        for place, rows in enumerate(sets):
+            for group in groups:
+                others = (found[other][at] for other, at in group)
+                if group[-1][0] != search and any(_jaccard(rows, other) >= overlap for other in others):
+                    group.append((search, place))
+                    break
+            else:
+                groups.append([(search, place)])
+    return [_middle_first(group, found) for group in groups]
+
+
+def _middle_first(group: list[tuple[int, int]], found: Sequence[Sequence[Labels]]) -> list[tuple[int, int]]:
+    sets = [found[search][place] for search, place in group]
+    alike = [sum(_jaccard(one, other) for other in sets) for one in sets]
+    middle = group[alike.index(max(alike))]
+    return [middle, *(member for member in group if member != middle)]
+
+
+def _jaccard(one: Labels, other: Labels) -> float:
+    shared = len(np.intersect1d(one, other, assume_unique=True))
+    return shared / (len(one) + len(other) - shared)
 
 
 def closer_than_known(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.algorithms.clusters import (
+    agreeing,
     closer_than_known,
     clusterings,
     mean_of_nearest,
@@ -118,3 +119,30 @@ def test_few_rows_have_few_neighbours(n):
     rows, _ = bundles()
     found = closer_than_known(rows[:n], np.zeros(n), neighbours=(10, 25), most=1000)
     assert found.shape == (n,) and np.isfinite(found).all()
+
+
+def test_sets_found_more_than_once_are_together_the_one_in_their_middle_first():
+    def rows(*numbers):
+        return np.array(numbers, np.int64)
+
+    found = [
+        [rows(1, 2, 3), rows(7, 8)],
+        [rows(1, 2, 3, 4), rows(20, 21), rows(1, 2, 3)],
+        [rows(1, 2, 3, 4, 5, 6), rows(8, 7)],
+    ]
+    assert agreeing(found, 0.5) == [
+        [(1, 0), (0, 0), (2, 0)],  # 3/4 + 4/6 alike, against 3/4 + 3/6 and 4/6 + 3/6
+        [(0, 1), (2, 1)],
+        [(1, 1)],
+        [(1, 2)],  # its search is in the first group already
+    ]
+    assert agreeing([], 0.5) == []
+
+
+@given(st.lists(st.lists(st.sets(st.integers(0, 8), min_size=1), max_size=4), max_size=4))
+def test_every_set_is_in_one_group_and_a_group_has_a_search_once(sets):
+    found = [[np.array(sorted(one), np.int64) for one in search] for search in sets]
+    groups = agreeing(found, 0.5)
+    members = [member for group in groups for member in group]
+    assert sorted(members) == [(search, place) for search, ones in enumerate(sets) for place in range(len(ones))]
+    assert all(len({search for search, _ in group}) == len(group) for group in groups)

@@ -12,6 +12,9 @@ rows are pressed into a leaf beside it. They are clustered by what they say and 
 * A cluster of rows in an Other that is not new, and whose nearest seeds are mostly of one leaf, becomes a proposal
   that this leaf takes them in (kind ``merge``, from the Other).
 * Small clusters, loose ones and those that are neither are left alone.
+
+What k-means finds depends on the rows it begins with. So it is asked several times, and a cluster that only one of
+them finds is left alone too (consensus clustering; Monti et al. 2003, Machine Learning 52, section 2).
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from curation.algorithms.clusters import Clusters, closer_than_known, clusterings, mean_of_nearest
+from curation.algorithms.clusters import Clusters, agreeing, closer_than_known, clusterings, mean_of_nearest
 from curation.algorithms.dsquared import d2_sample
 from curation.algorithms.informed import informed
 from curation.algorithms.trend import late_share
@@ -43,6 +46,10 @@ _ROWS_A_CLUSTER = 25
 _LEAST_CLUSTERS, _MOST_CLUSTERS = 50, 1000
 _JOINED_FROM, _JOINED_CLOSELY_FROM = 0.5, 0.7
 _NEIGHBOURS, _MOST_NEIGHBOURS = (10, 25), 16_384
+_CLUSTERINGS, _LARGE, _CLUSTERINGS_OF_LARGE = 5, 16_384, 3
+"""How often rows are clustered, and more than `_LARGE` rows, where it costs most and chance matters least."""
+_AGREE, _ALIKE = 2, 0.5
+"""Clusterings that must find a cluster, and the Jaccard similarity from which on two clusters are the same."""
 _APART = 0.65
 """Product of the mean ranks of closeness and of doubt from which on a closer cluster is new."""
 _LOOSE_A_CLOSE = 4
@@ -144,7 +151,10 @@ def expand(
     small = min(_MOST_CLUSTERS, max(_LEAST_CLUSTERS, len(vectors) // _ROWS_A_CLUSTER))
     often = 1 + np.log(np.maximum(rows["weight"].to_numpy(), 1))
     bars = (_JOINED_FROM, _JOINED_CLOSELY_FROM)
-    found = clusterings(directions, small, weights=often, joined_from=bars, seed=seed)
+    times = _CLUSTERINGS if len(vectors) <= _LARGE else _CLUSTERINGS_OF_LARGE
+    found = [
+        clusterings(directions, small, weights=often, joined_from=bars, seed=seed + time) for time in range(times)
+    ]
     familiar, nearest = mean_of_nearest(vectors, seed_vectors, _NEAREST)
     closer = closer_than_known(vectors, familiar, neighbours=_NEIGHBOURS, most=_MOST_NEIGHBOURS)
     return _Proposer(rows, directions, found, labels[nearest], closer, taxonomy, limits, seed).proposals()
@@ -173,6 +183,13 @@ class _Found:
     target: str | None
 
 
+def _agreed(found: list[list[_Found]], adding: bool) -> list[_Found]:
+    """What enough clusterings found, as the one that is most like the others found it; new leaves, or the rest."""
+    sets = [_best([one for one in ones if (one.target is None) == adding]) for ones in found]
+    groups = agreeing([[one.rows for one in ones] for ones in sets], _ALIKE)
+    return [sets[group[0][0]][group[0][1]] for group in groups if len(group) >= _AGREE]
+
+
 class _Proposer:
     """Chooses among clusters and words the proposals."""
 
@@ -180,7 +197,7 @@ class _Proposer:
         self,
         rows: pl.DataFrame,
         vectors: NDArray[np.float32],
-        found: list[Clusters],
+        found: list[list[Clusters]],
         near_leaves: NDArray,
         closer: Floats,
         taxonomy: Taxonomy,
@@ -188,7 +205,7 @@ class _Proposer:
         seed: int,
     ) -> None:
         self._rows, self._vectors, self._limits = rows, vectors, limits
-        self._clusters, self._close = found
+        self._clusterings = found
         self._closer = _rank(closer)
         self._taxonomy, self._near, self._seed = taxonomy, near_leaves, seed
         self._primary = rows["primary"].to_list()
@@ -200,8 +217,12 @@ class _Proposer:
         self._right = np.where(self._other, 0.0, confidence)
 
     def proposals(self) -> list[Proposal]:
-        first = list(self._chosen())
-        more = list(self._closer_ones([one.rows for one in first]))
+        firsts = [list(self._chosen(clusters)) for clusters, _ in self._clusterings]
+        closer = [
+            list(self._closer_ones(close, first)) for (_, close), first in zip(self._clusterings, firsts, strict=True)
+        ]
+        first = [one for adding in (True, False) for one in _agreed(firsts, adding)]
+        more = self._not_in(first, _agreed(closer, True))
         chosen = _best([*_best(first, self._limits.most), *_best(more, self._limits.most // _LOOSE_A_CLOSE)])
         if not chosen:
             return []
@@ -217,26 +238,32 @@ class _Proposer:
             if not small and cohesion >= limits.least_cohesion:
                 yield rows, cohesion
 
-    def _chosen(self) -> Iterator[_Found]:
-        for rows, cohesion in self._large(self._clusters):
+    def _chosen(self, clusters: Clusters) -> Iterator[_Found]:
+        for rows, cohesion in self._large(clusters):
             newness, inside = float(self._newness[rows].mean()), rows[self._other[rows]]
             leaf, share = _most_frequent(self._near[rows].ravel())
             if newness > self._limits.newer_than and self._right[rows].mean() < _CLAIMED:
-                yield self._new(self._clusters, rows, cohesion, newness)
+                yield self._new(clusters, rows, cohesion, newness)
             elif 2 * len(inside) > len(rows) and share >= _HELD and self._is_leaf(leaf):
                 place = _most_frequent(np.array([self._primary[row] for row in inside]))[0]
-                shown, score = self._evidence_of(self._clusters, inside), share * (1 - newness)
+                shown, score = self._evidence_of(clusters, inside), share * (1 - newness)
                 yield _Found(inside, shown, score, cohesion, share, place, leaf)
 
-    def _closer_ones(self, found: list[Ints]) -> Iterator[_Found]:
+    def _closer_ones(self, close: Clusters, first: list[_Found]) -> Iterator[_Found]:
         """New ones among the closer clusters, but for those that mostly stand in others already."""
-        taken = np.zeros(len(self._texts), bool)
-        for rows in found:
-            taken[rows] = True
-        for rows, cohesion in self._large(self._close):
+        found = []
+        for rows, cohesion in self._large(close):
             apart = float(self._newness[rows].mean() * self._closer[rows].mean())
-            if apart >= _APART and taken[rows].mean() <= 0.5:
-                yield self._new(self._close, rows, cohesion, apart**0.5)
+            if apart >= _APART:
+                found.append(self._new(close, rows, cohesion, apart**0.5))
+        yield from self._not_in(first, found)
+
+    def _not_in(self, first: list[_Found], found: list[_Found]) -> list[_Found]:
+        """Those whose rows are not mostly rows of others."""
+        taken = np.zeros(len(self._texts), bool)
+        for one in first:
+            taken[one.rows] = True
+        return [one for one in found if taken[one.rows].mean() <= 0.5]
 
     def _new(self, clusters: Clusters, rows: Ints, cohesion: float, newness: float) -> _Found:
         score = (newness + _COHESION * cohesion) / (1 + _COHESION)

@@ -349,13 +349,16 @@ class Review:
         """Make a version that has the tree and the labels of an earlier one.
 
         Raises:
-            CurationError: There is no such version, or it is the current one.
+            CurationError: There is no such version, or it is the current one, or the current one returned to it.
         """
         return locked(self.place, lambda review: review._return_to(version, by))
 
     def _return_to(self, version: str, by: str | None) -> Record:
         if self.history.get(version).name == self.current.name:
             raise CurationError(f"version {version!r} is the current one")
+        made = self.current.record
+        if made is not None and made.return_to == version:
+            raise CurationError(f"version {self.current.name!r} has tree and labels of version {version!r} already")
         name = next_version(self.history.versions)
         record = Record(version=name, from_=self.current.name, return_to=version, at=now(), by=by)
         return self._commit(record)

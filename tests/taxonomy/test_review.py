@@ -182,6 +182,8 @@ def test_returning_gives_tree_back(root):
         after.return_to("9")
     with pytest.raises(CurationError, match="is the current one"):
         after.return_to("3")
+    with pytest.raises(CurationError, match="version '3' has tree and labels of version '1' already"):
+        after.return_to("1")
 
 
 def test_a_version_follows_on_the_one_the_recipe_keeps_to(root):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import Any
 
 from rich.markup import escape
@@ -16,33 +18,60 @@ from curation.engine.step import Step
 __all__ = ["Bars", "Lines", "observer"]
 
 
-class Lines:
+class _Shown(ABC, logging.Handler):
+    """What shows a person the progress; it also says what the library logs while it is there."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._logger = logging.getLogger("curation")
+        self._level = self._logger.level
+        self._logger.setLevel(logging.INFO)
+        self._logger.addHandler(self)
+
+    @abstractmethod
+    def say(self, text: str) -> None:
+        """Put a line among the others."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See :meth:`logging.Handler.emit`."""
+        self.say(f"{record.name.rpartition('.')[2]}: {record.getMessage()}")
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
+        super().close()
+
+
+class Lines(_Shown):
     """One line when a stage starts, one when it is done: for logs and pipes."""
 
     def __init__(self, quiet: bool = False) -> None:
+        super().__init__()
         self._quiet = quiet
+
+    def say(self, text: str) -> None:
+        """Print a line, unless nothing is to be said."""
+        if not self._quiet:
+            print(text, flush=True)
 
     def started(self, step: Step) -> None:
         """Say why the stage runs."""
-        if not self._quiet:
-            print(f"{step.stage.name}: {step.stage.title or 'building'} ({_because(step)})", flush=True)
+        self.say(f"{step.stage.name}: {step.stage.title or 'building'} ({_because(step)})")
 
     def progress(self, stage: str, done: int, total: int, note: str) -> None:
         """Nothing: lines would flood a log."""
 
     def finished(self, step: Step, manifest: dict[str, Any]) -> None:
         """Say what came of the stage."""
-        if not self._quiet:
-            print(f"{step.stage.name}: {_outcome(step, manifest)}", flush=True)
-
-    def close(self) -> None:
-        """Nothing to put away."""
+        self.say(f"{step.stage.name}: {_outcome(step, manifest)}")
 
 
-class Bars:
+class Bars(_Shown):
     """A live bar for the stage that runs, a line for each that is done."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
@@ -57,6 +86,10 @@ class Bars:
         self._last = 0.0
         self._title = ""
         self._progress.start()
+
+    def say(self, text: str) -> None:
+        """Put a line above the bar."""
+        self._progress.console.print(escape(text), highlight=False, soft_wrap=True)
 
     def started(self, step: Step) -> None:
         """Put up a bar."""
@@ -82,6 +115,7 @@ class Bars:
     def close(self) -> None:
         """Take the bars down."""
         self._progress.stop()
+        super().close()
 
 
 def _because(step: Step) -> str:

@@ -14,7 +14,7 @@ from curation.teachers.llm.dialogue import Call, Verdict, dialogue
 from curation.teachers.llm.outcome import Reply, Request
 from curation.teachers.llm.settings import LlmSettings
 
-__all__ = ["PATIENCE", "Asked", "Gate", "Talk", "budget_reached", "converse", "replay"]
+__all__ = ["PATIENCE", "Asked", "Gate", "Talk", "budget_reached", "converse", "replay", "shorten"]
 
 PATIENCE = 20.0
 """Seconds that calls under way have to end when a run stops, whatever the reason."""
@@ -78,14 +78,20 @@ class Gate:
             return None
         # Of equal numbers the first in the alphabet: the order of answers is chance.
         kind, number = min(self._reasons.items(), key=lambda item: (-item[1], item[0]))
+        example = shorten(self._example[kind])
         return CurationError(
             f"{self._failed:,} of {self._done:,} requests to the LLM failed, with {self._failed_rows:,} of all "
             f"{self._rows:,} rows and questions, more than llm.max_failed_share ({self._most:g}) allows; the "
-            f"commonest reason ({number:,}): {self._example[kind]}",
+            f"commonest reason ({number:,}): {example}",
             "All answers are kept, the bad ones too, so that a further run pays for none twice and says the same: "
             "raise llm.repairs (only bad answers are then asked for again), change model, max_tokens, structured or "
             "extra of llm (all are asked again), or raise llm.max_failed_share to go on without those rows.",
         )
+
+
+def shorten(text: str, most: int = 300) -> str:
+    """A text as far as a message for a person should hold it."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def replay(talk: Talk, caller: Caller, settings: LlmSettings) -> Call | None:

@@ -25,6 +25,7 @@ from curation.teachers.llm.endpoint import Endpoint, reply_of
 from curation.teachers.llm.faults import EndpointFault, FatalFault, PassingFault, classify
 from curation.teachers.llm.limits import backoff
 from curation.teachers.llm.settings import LlmSettings
+from curation.teachers.llm.waiting import LOGGER
 
 __all__ = ["BatchError", "Batches"]
 
@@ -264,11 +265,21 @@ class Batches:
         )
 
     async def _ended(self, token: str, batch_id: str) -> Any:
-        pause = POLL_FIRST
+        pause, told = POLL_FIRST, False
         while True:
             batch = await self._sure(token, lambda: self._endpoint.sdk.batches.retrieve(batch_id))
             if batch.status in ("completed", "failed", "expired", "cancelled"):
                 return batch
+            if not told:
+                told = True
+                LOGGER.info(
+                    "waiting for batch %s of %s requests at %s (%s); that may take hours, and a run that is stopped "
+                    "finds it again",
+                    batch_id,
+                    f"{len(self._cache.in_batch(token)):,}",
+                    self._address,
+                    batch.status,
+                )
             await asyncio.sleep(pause)
             pause = min(POLL_MOST, 1.5 * pause)
 

@@ -19,6 +19,7 @@ from curation.teachers.llm.faults import EndpointFault, FatalFault, PassingFault
 from curation.teachers.llm.limits import Limits, backoff
 from curation.teachers.llm.outcome import Message, Reply
 from curation.teachers.llm.settings import LlmSettings
+from curation.teachers.llm.waiting import Waiting
 
 __all__ = ["BudgetReachedError", "Caller", "NoAnswerError"]
 
@@ -26,6 +27,12 @@ _OUTAGE = 3
 """Calls given up with no answer between, after which the endpoint is asked whether it answers at all."""
 _POLL_FIRST, _POLL_MOST = 0.05, 2.0
 """Seconds between two looks at a call that another process makes, or at money that others hold: first and most."""
+
+_WAITS = {
+    Claim.TAKEN: "another run is asking the same",
+    Claim.WAIT: "calls under way may cost what is left of the budget",
+}
+"""What a call waits for that was not granted."""
 
 
 class NoAnswerError(Exception):
@@ -52,11 +59,20 @@ class Caller:
         cache: Where answers are kept; of the event loop's thread.
         endpoint: Who answers.
         limits: When a call may start.
+        waiting: Who tells a person when nothing is answered.
     """
 
-    def __init__(self, settings: LlmSettings, stage: str, cache: Cache, endpoint: Endpoint, limits: Limits) -> None:
+    def __init__(
+        self,
+        settings: LlmSettings,
+        stage: str,
+        cache: Cache,
+        endpoint: Endpoint,
+        limits: Limits,
+        waiting: Waiting,
+    ) -> None:
         self._settings, self._stage = settings, stage
-        self._cache, self._endpoint, self._limits = cache, endpoint, limits
+        self._cache, self._endpoint, self._limits, self._waiting = cache, endpoint, limits, waiting
         self._received = float(settings.max_tokens)
         self.answers = 0
         self._given_up = 0
@@ -104,6 +120,7 @@ class Caller:
                     begun, claim = self._now(), self._claim(key, call)
                     if claim is Claim.GRANTED:
                         return await self._send(key, call, expected, epoch)
+                self._waiting.met(_WAITS[claim], begun, pause)
                 # A call of ours that ends frees money, or is the one that is waited for; of others nobody tells.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), pause)
@@ -123,7 +140,9 @@ class Caller:
                     raise await self._gave_up(fault, tries) from None
                 if self._silent(fault, begun):
                     raise self._outage(fault) from None
-                await asyncio.sleep(fault.wait or backoff(key, tries))
+                rest = fault.wait or backoff(key, tries)
+                self._waiting.met(fault.reason, begun, rest)
+                await asyncio.sleep(rest)
         return known
 
     def _claim(self, key: str, call: Call) -> Claim:
@@ -160,6 +179,7 @@ class Caller:
         finally:
             self._stopping = False
             self._refused = self._silent_since = None
+            self._waiting.over()
 
     async def leave(self) -> None:
         """Give up the calls under way."""
@@ -225,10 +245,12 @@ class Caller:
         self.answers += 1
         self._given_up, self._silent_since = 0, None
         self._proven = True
+        self._waiting.answered()
         self._received += (reply.completion_tokens - self._received) * 0.1
         limits.success()
         limits.used(expected, reply.prompt_tokens + reply.completion_tokens)
-        limits.observe(headers, expected)
+        if rest := limits.observe(headers, expected):
+            self._waiting.met("the tokens or requests that it allows are used up", self._now(), rest)
         return kept
 
     def _rejected(self, fault: RejectedFault) -> Exception:

@@ -24,6 +24,7 @@ from curation.teachers.llm.endpoint import Endpoint
 from curation.teachers.llm.limits import Limits
 from curation.teachers.llm.outcome import Outcome, Request
 from curation.teachers.llm.settings import LlmSettings, api_key, require_endpoint
+from curation.teachers.llm.waiting import Waiting
 
 __all__ = ["Client", "Outcome", "Request", "open_client"]
 
@@ -73,8 +74,8 @@ class Client:
 
     async def _open(self, key: str | None) -> None:
         self._endpoint = Endpoint(self._settings, key)
-        limits = Limits(self._settings, self._loop.time)
-        self._caller = Caller(self._settings, self._stage, self._cache, self._endpoint, limits)
+        limits, waiting = Limits(self._settings, self._loop.time), Waiting(f"the endpoint {self._settings.base_url}")
+        self._caller = Caller(self._settings, self._stage, self._cache, self._endpoint, limits, waiting)
 
     async def _end(self) -> None:
         await self._caller.leave()

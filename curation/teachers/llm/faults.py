@@ -35,6 +35,8 @@ _FILTERED = re.compile(
 )
 _OUT_OF_MONEY = re.compile(r"insufficient[ _](quota|balance|credit|funds)|billing|exceeded your current quota", re.I)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_PAGE = re.compile(r"\s*<(!doctype|html|head|body|h1|center|p)\b", re.IGNORECASE)
+_TAG = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -156,7 +158,12 @@ def error_of(body: Any) -> tuple[str, str]:
         if isinstance(inner, dict):
             message = inner.get("message") or inner.get("detail") or ""
             return str(message), " ".join(str(inner[name]) for name in ("code", "type") if inner.get(name))
-    return (body.strip()[:300], "") if isinstance(body, str) else ("", "")
+    return (_plain(body[:20_000])[:300], "") if isinstance(body, str) else ("", "")
+
+
+def _plain(page: str) -> str:
+    """The words of what a gateway sends: a text as it is, a page without its tags."""
+    return " ".join(_TAG.sub(" ", page).split()) if _PAGE.match(page) else page.strip()
 
 
 def classify(status: int, body: Any, headers: Mapping[str, str]) -> EndpointFault:

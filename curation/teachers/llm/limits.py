@@ -166,10 +166,18 @@ class Limits:
         """Start no call for so long."""
         self._paused_until = max(self._paused_until, self._clock() + min(seconds, MAX_WAIT))
 
-    def observe(self, headers: Mapping[str, str], tokens: int) -> None:
-        """Heed ``x-ratelimit-*`` headers: pause when fewer requests or tokens are left than one more call takes."""
+    def observe(self, headers: Mapping[str, str], tokens: int) -> float:
+        """Heed ``x-ratelimit-*`` headers: pause when fewer requests or tokens are left than one more call takes.
+
+        Returns:
+            Seconds of the pause; 0 where there is none.
+        """
+        rest = 0.0
         for unit, need in (("requests", 1), ("tokens", tokens)):
             left = headers.get(f"x-ratelimit-remaining-{unit}")
             reset = seconds_of(headers.get(f"x-ratelimit-reset-{unit}"))
             if left is not None and reset is not None and left.strip().isdigit() and int(left) < need:
-                self.pause(reset)
+                rest = max(rest, min(reset, MAX_WAIT))
+        if rest:
+            self.pause(rest)
+        return rest

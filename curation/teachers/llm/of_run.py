@@ -16,6 +16,7 @@ from curation.taxonomy.lineage import Lineage
 from curation.taxonomy.seeds import carried
 from curation.teachers.base import CONSTRAINTS
 from curation.teachers.llm.annotator import LlmAnnotator
+from curation.teachers.llm.ask import shorten
 from curation.teachers.llm.cost import estimate
 from curation.teachers.llm.few_shot import FewShot
 from curation.teachers.llm.outcome import Outcome, Request
@@ -120,7 +121,8 @@ def check_failed(ctx: Context, labels: pl.DataFrame) -> None:
         return
     commonest = reasons.value_counts().sort(["count", "error"], descending=[True, False]).row(0)[0]
     raise CurationError(
-        f"{settings.model} could not label {len(reasons):,} of {labels.height:,} queries; mostly: {commonest[:300]}",
+        f"{settings.model} could not label {len(reasons):,} of {labels.height:,} queries; mostly: "
+        f"{shorten(commonest)}",
         "Its answers are kept, so that a further run pays for none twice. To go on with what there is, raise "
         f"llm.max_failed_share; to ask again, change the settings of llm, or remove {ctx.cache / 'llm.sqlite'}.",
     )

@@ -126,3 +126,18 @@ def test_durations_of_rate_limit_headers(text: str, seconds: float | None) -> No
 )
 def test_errors_are_read_in_all_their_forms(body: Any, message: str) -> None:
     assert error_of(body)[0] == message
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            "<html><head><title>502 Bad Gateway</title></head>\r\n<body><h1>Bad</h1></body></html>",
+            "502 Bad Gateway Bad",
+        ),
+        ("<!DOCTYPE html><style>a > b { }</style><!-- no --><p>Sign in</p>", "Sign in"),
+        (" upstream a < b ", "upstream a < b"),
+    ],
+)
+def test_of_a_page_only_its_words_are_told(body: str, words: str) -> None:
+    assert error_of(body) == (words, "")

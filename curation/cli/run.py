@@ -144,6 +144,13 @@ def plan(target: Target = Path(), select: Select = None) -> None:
     stale = sum(step.status == "stale" for step in steps)
     console.print(f"{stale} of {len(steps)} stages to build." if stale else "Nothing to do: every table is fresh.")
     _show_estimates(session, steps)
+    try:
+        session.check_ready()
+    except CurationError as error:
+        told = f"[bold red]A run would be refused:[/] {escape(error.message)}"
+        console.print(told, highlight=False, soft_wrap=True)
+        if error.hint:
+            console.print(escape(error.hint), highlight=False, soft_wrap=True)
 
 
 def _show_estimates(session: Any, steps: list[Any]) -> None:

@@ -54,6 +54,20 @@ def test_plan_tells_which_table_an_estimate_waits_for(tmp_path, server):
     assert not server.sent
 
 
+def test_plan_tells_that_the_key_is_missing_as_a_run_would(tmp_path, server, monkeypatch):
+    write_workspace(tmp_path, recipe(server))
+    assert "refused" not in curate("plan", tmp_path).stdout
+    monkeypatch.delenv("LOCAL_KEY")
+    refused = curate("run", tmp_path, "-q").exception
+    for shown in (curate("plan", tmp_path), curate("run", tmp_path, "--dry-run")):
+        assert shown.exit_code == 0, shown.exception
+        assert "annotate will ask an LLM" in shown.stdout
+        told = shown.stdout.split("A run would be refused: ")[1].splitlines()
+        assert told == [refused.message, refused.hint]
+    # What asks nobody runs without a key.
+    assert "refused" not in curate("plan", tmp_path, "--select", "+embeddings").stdout
+
+
 def test_plan_shows_estimates_as_a_table(tmp_path, monkeypatch):
     write_workspace(tmp_path)
     found = [

@@ -137,7 +137,7 @@ for number in range(int(sys.argv[2])):
         granted += 1
         if sys.argv[3] == "hang" and granted == 3:
             print("claimed", flush=True)
-            time.sleep(60)
+            time.sleep(300)
         cache.put(key, Reply(key, "stop", 1, 1, 0.5, 0.1), stage="s", model="m", currency="USD")
 print(granted, flush=True)
 cache.close()
@@ -151,7 +151,7 @@ def start(directory: Path, calls: int, how: str = "work") -> subprocess.Popen[st
 
 def test_processes_share_the_cache_and_make_each_call_once(tmp_path: Path) -> None:
     workers = [start(tmp_path, 200) for _ in range(3)]
-    granted = [int(worker.communicate(timeout=60)[0]) for worker in workers]
+    granted = [int(worker.communicate(timeout=300)[0]) for worker in workers]
     assert sum(granted) == 200
     with Cache(tmp_path) as cache:
         assert all(cache.get(f"call {number}") is not None for number in range(200))
@@ -191,7 +191,7 @@ def test_claims_of_a_killed_process_are_settled_as_lost_and_its_answers_stay(tmp
         cache.settle()
         assert claim(cache, "call 2") is Claim.TAKEN
         os.kill(worker.pid, signal.SIGKILL)
-        worker.communicate(timeout=60)
+        worker.communicate(timeout=300)
         cache.settle()
         cache.settle()
         assert cache.money("USD") == Money(1.0, 1.0, 0.0)

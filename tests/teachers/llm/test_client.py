@@ -78,12 +78,12 @@ def test_progress_is_told_in_the_callers_thread_and_ends_at_all(server: Server, 
     server.script = lambda sent: Act(delay=0.05)
     with open_client(server.settings(concurrency=2), tmp_path, "annotate") as client:
         client.ask(
-            [request(number) for number in range(20)],
+            [request(number) for number in range(60)],
             lambda done, total: seen.append((done, total, threading.current_thread() is threading.main_thread())),
         )
     assert len(seen) > 2
     assert seen == sorted(seen)
-    assert seen[-1] == (20, 20, True)
+    assert seen[-1] == (60, 60, True)
 
 
 def test_the_key_is_in_no_log(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -110,27 +110,28 @@ def child(server: Server, cache: Path, number: int) -> subprocess.Popen[str]:
 def test_two_processes_at_once_pay_once(server: Server, tmp_path: Path) -> None:
     server.script = lambda sent: Act(delay=0.02)
     children = [child(server, tmp_path, 100) for _ in range(2)]
-    assert [int(process.communicate(timeout=60)[0]) for process in children] == [100, 100]
+    assert [int(process.communicate(timeout=300)[0]) for process in children] == [100, 100]
     assert len(server.sent) == 100
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_was_killed_goes_on_where_it_stopped(server: Server, tmp_path: Path, end: signal.Signals) -> None:
+    # Far more than are asked before it ends, also where this thread gets its turn late.
     server.script = lambda sent: Act(delay=0.05)
-    process = child(server, tmp_path, 200)
+    process = child(server, tmp_path, 600)
     while len(server.sent) < 60:
         time.sleep(0.01)
     os.kill(process.pid, end)
-    process.communicate(timeout=30)
+    process.communicate(timeout=300)
     assert process.returncode != 0
     time.sleep(0.2)
     before = len(server.sent)
-    assert before < 200
+    assert before < 600
     server.script = lambda sent: Act()
-    outcomes = ask(server, tmp_path, range(200))
+    outcomes = ask(server, tmp_path, range(600))
     assert all(outcome.value == label(number) for number, outcome in enumerate(outcomes))
     # At most what was in flight is asked twice.
-    assert len(server.sent) <= 200 + 8
+    assert len(server.sent) <= 600 + 8
     assert sum(outcome.cached for outcome in outcomes) >= before - 8
 
 
@@ -145,11 +146,11 @@ def test_an_interrupt_in_the_callers_thread_cancels_and_keeps_what_was_answered(
 
     with open_client(server.settings(concurrency=4), tmp_path, "annotate") as client:
         with pytest.raises(KeyboardInterrupt):
-            client.ask([request(number) for number in range(200)], interrupt)
+            client.ask([request(number) for number in range(1000)], interrupt)
         time.sleep(0.2)
         stopped = len(server.sent)
         time.sleep(0.2)
-        assert len(server.sent) == stopped < 200
+        assert len(server.sent) == stopped < 1000
         # The client can still be used.
         outcomes = client.ask([request(number) for number in range(20)])
     assert sum(outcome.cached for outcome in outcomes) >= 10
@@ -166,11 +167,11 @@ def test_an_interrupt_keeps_the_answers_of_calls_under_way(server: Server, tmp_p
         open_client(server.settings(concurrency=4, **PRICES), tmp_path, "annotate") as client,
         pytest.raises(KeyboardInterrupt),
     ):
-        client.ask([request(number) for number in range(40)], interrupt)
-    assert len(server.sent) < 40
+        client.ask([request(number) for number in range(300)], interrupt)
+    assert len(server.sent) < 300
     assert spent(tmp_path) == pytest.approx(len(server.sent) * 0.11)  # nothing counts as lost
     server.script = lambda sent: Act()
-    assert len(ask(server, tmp_path, range(40))) == 40
+    assert len(ask(server, tmp_path, range(300))) == 300
     assert answered_twice(server) == []
 
 

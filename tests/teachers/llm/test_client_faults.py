@@ -71,7 +71,7 @@ def test_a_429_is_waited_out(server: Server, tmp_path: Path, date: bool) -> None
 def test_a_fault_that_passes_is_waited_out(server: Server, tmp_path: Path, act: Act) -> None:
     server.script = once(act, 3)
     # Short only where the fault is that nothing comes: a busy machine answers late, too.
-    outcomes = ask(server, tmp_path, range(6), timeout=1.5 if act.delay or act.end == "drip" else 60)
+    outcomes = ask(server, tmp_path, range(6), timeout=3 if act.delay or act.end == "drip" else 60)
     assert [outcome.value for outcome in outcomes] == [label(number) for number in range(6)]
     assert Counter(sent.asked for sent in server.sent) == {0: 1, 1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
 

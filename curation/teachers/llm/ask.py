@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,17 @@ __all__ = ["PATIENCE", "Asked", "Gate", "Talk", "budget_reached", "converse", "r
 
 PATIENCE = 20.0
 """Seconds that calls under way have to end when a run stops, whatever the reason."""
+
+_BAD_ANSWERS = (
+    "All answers are kept, the bad ones too, so that a further run pays for none twice and says the same: "
+    "raise llm.repairs (only bad answers are then asked for again), change model, max_tokens, structured or "
+    "extra of llm (all are asked again), or raise llm.max_failed_share to go on without those rows."
+)
+_NO_ANSWERS = (
+    "Answers so far are kept; a further run asks again for what got none. See that the endpoint is well and not "
+    "asked too much (llm.concurrency, llm.requests_per_minute, llm.timeout), or raise llm.max_failed_share to go on "
+    "without those rows."
+)
 
 
 @dataclass
@@ -53,7 +65,7 @@ class Gate:
         self._failed = self._done = 0
         self._rows = self._failed_rows = 0
         self._reasons: Counter[str] = Counter()
-        self._example: dict[str, str] = {}
+        self._example: dict[str, Verdict] = {}
 
     def expect(self, requests: Iterable[Request]) -> None:
         """These requests more will be asked."""
@@ -68,9 +80,9 @@ class Gate:
             self._failed += requests
             self._failed_rows += requests * talk.request.rows
             # The part before the colon is the kind of fault, what follows is about one answer.
-            kind = verdict.error.split(":")[0].split(" (")[0]
+            kind = re.sub(r"\d+", "0", verdict.error.split(":")[0].split(" (")[0])
             self._reasons[kind] += requests
-            self._example.setdefault(kind, verdict.error)
+            self._example.setdefault(kind, verdict)
 
     def error(self) -> CurationError | None:
         """Why to stop; None while the gate is open."""
@@ -78,14 +90,12 @@ class Gate:
             return None
         # Of equal numbers the first in the alphabet: the order of answers is chance.
         kind, number = min(self._reasons.items(), key=lambda item: (-item[1], item[0]))
-        example = shorten(self._example[kind])
+        example = self._example[kind]
         return CurationError(
             f"{self._failed:,} of {self._done:,} requests to the LLM failed, with {self._failed_rows:,} of all "
             f"{self._rows:,} rows and questions, more than llm.max_failed_share ({self._most:g}) allows; the "
-            f"commonest reason ({number:,}): {example}",
-            "All answers are kept, the bad ones too, so that a further run pays for none twice and says the same: "
-            "raise llm.repairs (only bad answers are then asked for again), change model, max_tokens, structured or "
-            "extra of llm (all are asked again), or raise llm.max_failed_share to go on without those rows.",
+            f"commonest reason ({number:,}): {shorten(example.error or '')}",
+            _BAD_ANSWERS if example.answered else _NO_ANSWERS,
         )
 
 
@@ -128,7 +138,7 @@ async def _carry(talk: Talk, caller: Caller, settings: LlmSettings) -> None:
         talk.verdict = end.value
     except NoAnswerError as error:
         raw = talk.replies[-1].text if talk.replies else None
-        talk.verdict = Verdict("failed", None, str(error), raw)
+        talk.verdict = Verdict("failed", None, str(error), raw, answered=False)
 
 
 class Asked:

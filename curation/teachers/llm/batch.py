@@ -108,7 +108,7 @@ class Batches:
             key = caller.key(call) if call else ""
             if call and key in self._reasons:
                 raw = talk.replies[-1].text if talk.replies else None
-                talk.verdict = Verdict("failed", None, self._reasons[key], raw)
+                talk.verdict = Verdict("failed", None, self._reasons[key], raw, answered=False)
             if talk.verdict:
                 asked.end(talk, gate)
             elif call:

@@ -29,12 +29,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a dialogue ended; the fields mean what they mean in :class:`~.outcome.Outcome`."""
+    """How a dialogue ended; the fields mean what they mean in :class:`~.outcome.Outcome`.
+
+    ``answered`` is whether it ended by an answer, which is remembered: without one, the next run asks again.
+    """
 
     kind: Kind
     value: BaseModel | None
     error: str | None
     raw: str | None
+    answered: bool = True
 
 
 @lru_cache(maxsize=256)

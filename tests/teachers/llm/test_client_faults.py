@@ -252,3 +252,13 @@ def test_the_gate_is_open_up_to_its_share(server: Server, tmp_path: Path) -> Non
     }
     assert "4 of" in fails(server, tmp_path, range(40), max_failed_share=0.09, repairs=0).message
     assert len(server.sent) == 40
+
+
+def test_what_got_no_answer_is_told_from_bad_answers_and_asked_again(server: Server, tmp_path: Path) -> None:
+    """Two of 11, given up after different numbers of tries: one reason; nobody is told to raise the repairs."""
+    server.script = lambda sent: Act(429 if sent.asked == 9 and sent.time == 1 else 500) if sent.asked > 8 else Act()
+    error = fails(server, tmp_path, range(11), max_failed_share=0.1, retries=1, concurrency=4)
+    assert "(2): the endpoint gave no answer in" in error.message
+    assert "asks again for what got none" in (error.hint or "") and "repairs" not in (error.hint or "")
+    server.script = lambda sent: Act()
+    assert sum(outcome.cached for outcome in ask(server, tmp_path, range(11))) == 9

@@ -32,6 +32,24 @@ def labels(data):
     }
 
 
+class Seen:
+    """An observer that keeps what is told of the stage that asks."""
+
+    def __init__(self):
+        self.told = []
+
+    def started(self, step): ...
+
+    def finished(self, step, manifest): ...
+
+    def progress(self, stage, done, total, note):
+        if stage == "annotate":
+            self.told.append((done, total, note))
+
+
+SEEN = Seen()
+
+
 def recipe(folder, server):
     text = RECIPE + (
         "annotate: {teacher: cascade, asked: 40, asked_share: 0.5, audit: 15, rounds: 2, rows_per_request: 4}\n"
@@ -45,7 +63,7 @@ def recipe(folder, server):
 def built(tmp_path_factory):
     folder = write_workspace(tmp_path_factory.mktemp("cascade"))
     with pytest.MonkeyPatch.context() as monkeypatch, answering(monkeypatch, labels=labels) as server:
-        with Session(recipe(folder, server), select=["+annotations"]) as session:
+        with Session(recipe(folder, server), select=["+annotations"], observer=SEEN) as session:
             session.run()
         yield Workspace(folder), server
 
@@ -57,6 +75,15 @@ def test_a_few_rows_have_the_labels_of_the_endpoint_and_the_rest_those_of_the_em
     assert set(rows["teacher"]) == {"local", "embedded"}
     assert 15 < told.height <= 40
     assert set(told["primary"]) <= {RAIN, ROUTE}
+
+
+def test_progress_counts_the_rows_of_all_rounds_together(built):
+    told = [one for one in SEEN.told if one[2]]
+    done = [done for done, _, _ in told]
+    assert {total for _, total, _ in told} == {40} and done == sorted(done)
+    # Learnt from the seeds alone, then from each round.
+    learnt = [done for done, _, note in told if note == "learning"]
+    assert learnt[0] == 15 and len(learnt) >= 2 and max(learnt) == done[-1]
 
 
 def test_agreement_and_money_are_in_the_tables(built):

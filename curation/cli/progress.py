@@ -102,7 +102,14 @@ class Bars(_Shown):
         if self._task is not None and (now - self._last > 0.1 or done == total):
             self._last = now
             count = f"{done:,}/{total:,}"
-            self._progress.update(self._task, completed=done, total=total, note=note or self._title, count=count)
+            # A little short of the end: rich stops the clock of a full bar, but the stage may have more to do.
+            self._progress.update(
+                self._task,
+                completed=min(done, total - 1e-9) if total else 0,
+                total=total or None,
+                note=note or self._title,
+                count=count,
+            )
 
     def finished(self, step: Step, manifest: dict[str, Any]) -> None:
         """Replace the bar by a line."""

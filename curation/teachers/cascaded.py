@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from curation.engine.stage import Context
+from curation.teachers.base import Annotator
 from curation.teachers.cascade import Cascade, CascadePlan, cascade
 from curation.teachers.embedded.labelling import Labeller
 
@@ -54,6 +54,39 @@ class CascadeAnnotator:
         return queries.select("query_id").join(both, on="query_id", how="left", maintain_order="left")
 
 
+class _Whole:
+    """Tells how far the rounds of a cascade are together, not each alone.
+
+    Attributes:
+        rows: Rows that will be asked about at most.
+        before: Rows of the rounds that have ended.
+    """
+
+    def __init__(self, rows: int, on_progress: Callable[[int, int], None]) -> None:
+        self.rows, self.before, self._on_progress = rows, 0, on_progress
+
+    def told(self, done: int, total: int) -> None:
+        """So many rows of this round are done."""
+        self._on_progress(self.before + done, self.rows)
+
+    def of(self, annotator: Annotator) -> Annotator:
+        """The annotator, with its rows counted."""
+        return _Counted(annotator, self)
+
+
+class _Counted:
+    """An annotator whose rows are counted."""
+
+    def __init__(self, annotator: Annotator, whole: _Whole) -> None:
+        self.name, self._annotator, self._whole = annotator.name, annotator, whole
+
+    def annotate(self, queries: pl.DataFrame, vectors: NDArray[np.float32]) -> pl.DataFrame:
+        """See :meth:`curation.teachers.base.Annotator.annotate`."""
+        labels = self._annotator.annotate(queries, vectors)
+        self._whole.before += queries.height
+        return labels
+
+
 def cascade_plan(ctx: Context, rows: int) -> CascadePlan:
     """How much is asked about a log of so many rows; ``ctx`` is of the stage `annotate`.
 
@@ -78,9 +111,14 @@ def cascade_of_run(
     from curation.teachers.taught import lesson_of_run, taught_by_log
 
     encode, lesson = lesson_of_run(ctx)
-    llm = annotator_of_run(ctx, client, encode, lineage, version, on_progress=on_progress)
-    fit = partial(fitted_teacher, ctx, encode, lineage, version)
     plan = cascade_plan(ctx, ctx.rows("embeddings"))
+    whole = _Whole(plan.audit + plan.asked, on_progress)
+    llm = whole.of(annotator_of_run(ctx, client, encode, lineage, version, on_progress=whole.told))
+
+    def fit(learnt: pl.DataFrame) -> Labeller:
+        ctx.progress(whole.before, whole.rows, "learning")
+        return fitted_teacher(ctx, encode, lineage, version, learnt)
+
     good = lesson.only(np.asarray(np.isfinite(lesson.theirs).all(axis=1)))
     found = cascade(good.rows, good.theirs, fit, llm, plan)
     check_failed(ctx, found.labelled)

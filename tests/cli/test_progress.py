@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from curation.cli import progress
 from curation.cli.progress import Bars, observer
+from curation.engine.step import Step
 
 LOGGER = logging.getLogger("curation.llm")
 
@@ -39,3 +41,15 @@ def test_the_loggers_are_left_as_they_were():
     before = logger.level, list(logger.handlers)
     observer().close()
     assert (logger.level, list(logger.handlers)) == before
+
+
+@pytest.mark.parametrize("total", [0, 7])
+def test_the_clock_goes_on_when_all_is_counted_but_the_stage_has_not_ended(monkeypatch, total):
+    monkeypatch.setattr(progress, "console", Console(file=io.StringIO(), force_terminal=True, width=100))
+    shown = Bars()
+    stage = SimpleNamespace(name="annotate", title="Label")
+    shown.started(Step(stage, "stale", ["never built"]))
+    shown.progress("annotate", total, total, "asking")
+    (task,) = shown._progress.tasks
+    shown.close()
+    assert not task.finished and task.fields["count"] == f"{total}/{total}"

@@ -7,6 +7,7 @@ of it is in `teacher_calls`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -118,7 +119,8 @@ def _ask(ctx: Context, part: Part, ids: pl.DataFrame) -> None:
     from curation.teachers.llm.of_run import scorer_of_run
 
     with open_client(ctx.shared["llm"], ctx.cache, "difficulty") as client:
-        _score(ctx, part, ids, scorer_of_run(ctx, client, ctx.params.scale))
+        told = partial(ctx.progress, note="asking")
+        _score(ctx, part, ids, scorer_of_run(ctx, client, ctx.params.scale, told))
         part.calls(client.calls())
 
 
